@@ -112,10 +112,10 @@ def batch_ranges(
             except DataLost as gone:
                 lose(str(gone))
                 continue
-            if not wanted.compacted:
+            if wanted.compacted:
+                ranges += [part] if first <= finish else []
+            elif first <= finish or finish.ledger < first.ledger or finish.entry >= 0:
                 ranges.append(replace(part, first=first))  # behind the end, too: its task tells what was lost of it
-            elif first <= finish:
-                ranges.append(part)
     return ranges
 
 

@@ -59,6 +59,7 @@ def pinned(text: str) -> Position:
         (EARLIEST, by(p0="9:0", p1="9:0"), between(BEGINNING, "5:9", "5:0")),
         (Boundary("time", time_ms=2_000), LATEST, between(pinned("5:1"), "5:9", "5:2")),
         (EARLIEST, Boundary("time", time_ms=3_000), between(BEGINNING, "5:2", "5:0", delivered=False)),
+        (EARLIEST, Boundary("time", time_ms=0), None),  # it ends before the first entry of its ledger
         (LATEST, LATEST, None),
         (by(p0="5:5", p1="earliest"), LATEST, between(pinned("5:4"), "5:9", "5:9")),
         (by(p0="5:4", t="earliest"), by(p0="5:3", t="latest"), None),
