@@ -125,7 +125,7 @@ def test_a_stream_reads_its_backlog_and_its_tail_without_a_gap_or_an_overlap(
     name = f"segments_{uuid.uuid4().hex}"
     query = source.writeStream.format("memory").queryName(name).option("checkpointLocation", str(tmp_path)).start()
     try:
-        until(lambda: spark.table(name).count() >= 4 * 2 * ROWS)
+        until(lambda: spark.table(name).count() >= 4 * 2 * ROWS, "the backlog is not read", patience_s=180)
         with ours.producer(topic) as producer:
             producer.send_record(b"the tail", None)
         until(lambda: spark.table(name).where("value = X'746865207461696C'").count())
