@@ -13,6 +13,7 @@ from eos.errors import Refused
 from eos.pulsar.net import admin_requests
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.txn import TxnId
 from tests.unit.pulsar.net.test_admin import TOPIC, Server
 from tests.unit.pulsar.net.test_admin import server as server
 
@@ -109,3 +110,21 @@ def test_a_server_error_whose_words_name_a_known_cause_comes_with_what_helps(
     with Admin(server.url) as admin, pytest.raises(Refused) as refused:
         admin.version()
     assert ("set-persistence" in refused.value.advice) is advice
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (404, "Transaction coordinator with id 0 not found!"),
+        (404, "Topic not found persistent://public/default/x"),
+        (500, "Message: Topic not found persistent://public/default/x\n\nStacktrace: ..."),
+        (503, "The broker is closing"),
+    ],
+)
+def test_a_transaction_of_which_a_broker_cannot_tell_has_not_ended(server: Server, status: int, reason: str) -> None:
+    server.answers = {
+        "/admin/v3/transactions/transactionMetadata/0/1": (status, {"reason": reason}),
+        "/admin/v2/persistent/public/default/x/stats": (404, {"reason": "Topic not found"}),
+    }
+    with Admin(server.url) as admin, pytest.raises(Refused, match=reason.partition("\n")[0]):
+        admin.transaction(TxnId(0, 1))
