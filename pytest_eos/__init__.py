@@ -52,7 +52,7 @@ def eos_pulsar(request: pytest.FixtureRequest) -> Iterator[RunningPulsar]:
     """Start a Pulsar for the session, or take the one that is named. Its data is gone at the end."""
     service_url, admin_url = (request.config.getoption(option) for option in (_SERVICE_URL, _ADMIN_URL))
     if (service_url is None) != (admin_url is None):
-        raise pytest.UsageError(f"{_SERVICE_URL} and {_ADMIN_URL} belong together; give both, or neither.")
+        raise pytest.UsageError(f"{_SERVICE_URL} and {_ADMIN_URL} belong together. Give both, or neither.")
     if service_url is not None:
         _require_transactions(service_url, admin_url)
         yield RunningPulsar(service_url, admin_url)
