@@ -235,7 +235,7 @@ def test_output_of_just_the_batch_that_was_rewritten_is_not_doubled(
     savepoints.create(job.name, rescaled)
     job(session, live, {"once": True}).awaitTermination()
     job.close()
-    with pytest.raises(InvalidInput, match=r"was rescaled after batch 0, and the output is at batch 1: .* rescale its"):
+    with pytest.raises(InvalidInput, match=r"was rescaled after batch 0, and the output is at batch 1. .* rescale its"):
         restore_in_step(job.name, f"{bk}/in-step", job, job.output, spark=session)
     savepoints.delete(job.name, rescaled)
     with pytest.raises(Exception, match=r"holds batch 1, and this checkpoint's state, which was rescaled"):
