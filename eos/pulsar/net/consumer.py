@@ -168,10 +168,9 @@ class Subscriber(ABC, Generic[L]):
         try:
             return ask()
         except (Refused, Unanswered) as error:
-            told = self._joined is not None and self._joined[0].state in ENDED
-            if not told and _NO_CONSUMER not in str(error):
-                raise
-            if not told:
+            if self._joined is None or self._joined[0].state not in ENDED:  # the broker has not told so
+                if _NO_CONSUMER not in str(error):
+                    raise
                 self.lost(error)
         return ask()
 
