@@ -112,10 +112,11 @@ def batch_ranges(
             except DataLost as gone:
                 lose(str(gone))
                 continue
-            if wanted.compacted:
-                ranges += [part] if first <= finish else []
-            elif first <= finish or finish.ledger < first.ledger or finish.entry >= 0:
-                ranges.append(replace(part, first=first))  # behind the end, too: its task tells what was lost of it
+            if wanted.compacted and first <= finish:
+                ranges.append(part)
+            # Also where nothing is left before the end: the task of such a range tells what was lost of it.
+            elif not wanted.compacted and (first <= finish or finish.ledger < first.ledger or finish.entry >= 0):
+                ranges.append(replace(part, first=first))
     return ranges
 
 
