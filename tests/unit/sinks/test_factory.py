@@ -103,6 +103,11 @@ def test_unknown_and_missing_options_are_bad_input_before_anything_is_opened() -
 
 # ---- in a batch function: a sink that can't be made, a job, a sink that is sent away
 
+
+def made_badly(name: str | None = "s") -> None:
+    eos.sink("pulsar://nowhere", name=cast(Any, name), topic="no/topic")
+
+
 BAD_OPTIONS = [{"no_such_option": 1}, {"topic": "no/topic"}, {"attempts": 0}, {"token": "t", "basic": "u:p"}]
 
 
@@ -119,10 +124,6 @@ def test_a_sink_that_cannot_be_made_is_noted_and_cleared_by_one_that_can(
     expect_failed(query, 1, str(caught.value))
     sink(ROWS, 1)
     assert (query.failed, query.ends_with, query.ends_after_batch) == (None, None, False)
-
-
-def made_badly(name: str = "s") -> None:
-    eos.sink("pulsar://nowhere", name=name, topic="no/topic")
 
 
 @pytest.mark.parametrize("begun", [True, False])
@@ -158,7 +159,7 @@ def test_a_sink_that_cannot_be_made_in_a_thread_fails_no_query_of_another_sink(
 @pytest.mark.parametrize("name", ["another", None])
 def test_what_another_sink_could_not_write_is_not_cleared(sink: eos.Sink, query: FakeQuery, name: str | None) -> None:
     with suppress(InvalidInput):
-        eos.sink("pulsar://nowhere", name=cast(Any, name), topic="no/topic")
+        made_badly(name)
     sink(ROWS, 0)
     assert query.ends_with is not None
     assert query.ends_after_batch is (name is None)
@@ -166,7 +167,7 @@ def test_what_another_sink_could_not_write_is_not_cleared(sink: eos.Sink, query:
 
 def test_a_sink_that_is_made_again_with_right_options_clears_it(sink: eos.Sink, query: FakeQuery) -> None:
     with suppress(InvalidInput):
-        eos.sink("pulsar://nowhere", name="s", topic="no/topic")
+        made_badly()
     sink(ROWS, 0)
     assert (query.failed, query.ends_with, query.ends_after_batch) == (None, None, False)
 
@@ -175,7 +176,7 @@ def test_a_sink_that_is_made_again_with_right_options_clears_it(sink: eos.Sink, 
 @pytest.mark.parametrize("name", ["s", None, "another"])
 def test_no_sink_goes_on_behind_it(sink: eos.Sink, query: FakeQuery, name: str | None, run_id: str) -> None:
     with suppress(InvalidInput):
-        eos.sink("pulsar://nowhere", name=cast(Any, name), topic="no/topic")
+        made_badly(name)
     query.run_id, query.in_hand = run_id, 1
     with pytest.raises(InvalidInput, match=r"^Batch 1 is not written: .*batch 0.* failed in run run"):
         sink(ROWS, 1)
@@ -193,14 +194,14 @@ def test_the_query_ends_where_no_sink_can_be_made_for_a_second_batch(sink: eos.S
     for query.in_hand in (0, 1):
         assert not query.ends_after_batch
         with suppress(InvalidInput):
-            eos.sink("pulsar://nowhere", name="s", topic="no/topic")
+            made_badly()
     assert query.ends_after_batch
 
 
 def test_an_older_failure_stays_noted(sink: eos.Sink, query: FakeQuery) -> None:
     for query.in_hand in (3, 4):
         with suppress(InvalidInput):
-            eos.sink("pulsar://nowhere", name="s", topic="no/topic")
+            made_badly()
     assert query.failed is not None
     assert (query.failed.batch_id, query.failed.last) == (3, 4)
 
