@@ -6,6 +6,8 @@ import os
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,21 @@ class LateFrame:
             first(self.folder, "sent")
 
 
+@contextmanager
+def workers_outlive_their_task(spark: SparkSession) -> Iterator[None]:
+    """Let the Python worker of a task that is killed go on for as long as a busy machine may need to abort its batch.
+
+    Spark ends the worker two seconds after its task (`spark.python.task.killTimeout`, read when a task starts).
+    """
+    context: Any = spark.sparkContext._jsc
+    conf = context.sc().conf()
+    conf.set("spark.python.task.killTimeout", "300s")
+    try:
+        yield
+    finally:
+        conf.remove("spark.python.task.killTimeout")
+
+
 def test_a_frame_that_comes_after_a_stop_holds_no_reader_up(
     spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path
 ) -> None:
@@ -49,12 +66,13 @@ def test_a_frame_that_comes_after_a_stop_holds_no_reader_up(
     sink = eos.sink(pulsar.service_url, topic=topic, name=topic.rsplit("/")[-1], small_batch_rows=0, observer=late)
     rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).option("numPartitions", 1).load()
     writer = rate.selectExpr("cast(value as string) value").writeStream.foreachBatch(sink)
-    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    until(Path(late.folder, "about to send").exists, query.exception)
-    query.stop()
-    sink.close()
-    first(late.folder, "aborted")
-    wait_for(Path(late.folder, "sent"))
+    with workers_outlive_their_task(spark):
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        until(Path(late.folder, "about to send").exists, query.exception)
+        query.stop()
+        sink.close()
+        first(late.folder, "aborted")
+        wait_for(Path(late.folder, "sent"))
     time.sleep(0.5)
     assert query.exception() is None
     assert frozen(pulsar, topic) == []
