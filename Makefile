@@ -71,7 +71,7 @@ situations: ## write anew what each command of eos prints, by the situation of a
 soak: $(JAR) ## kill Spark drivers with state on bk:// again and again, and what else takes long: some half an hour
 	@sh tools/bootstrap.sh "$(PYTHON)" tests,connect
 	@$(BIN)/eos local fetch
-	$(BIN)/python -m pytest -m soak -s tests/soak tests/integration $(TEST_ARGS)
+	$(BIN)/python -m pytest -m soak -s tests/soak tests/integration tests/contract $(TEST_ARGS)
 
 soak-growth: $(JAR) ## run micro-batches for two hours, and see whether memory, threads, sockets, heaps or the control log grow
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
