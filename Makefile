@@ -108,8 +108,8 @@ $(JAR): statestore/java/pom.xml $(shell find statestore/java/src/main -type f)
 java: ## all tests of the bk:// file system, on ZooKeepers and bookies of their own, and its jar: some minutes
 	cd statestore/java && mvn -B --no-transfer-progress verify
 
-lint: ## ruff, mypy, the import layers, names and style, whether what is generated is fresh, and dead links in docs/
-	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint
+lint: ## ruff, mypy, the import layers, names and style, whether what is generated is fresh, dead links in docs/, and whether the site builds and loads nothing
+	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint,docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -125,6 +125,8 @@ lint: ## ruff, mypy, the import layers, names and style, whether what is generat
 	$(BIN)/python tools/draw_options.py --check
 	$(BIN)/python tools/draw_pictures.py --check
 	$(BIN)/python tools/check_links.py
+	$(BIN)/python tools/build_site.py
+	$(BIN)/python tools/check_links.py --site build/site
 
 bench-sink: ## rows a second, side by side with the official client
 	@sh tools/bootstrap.sh "$(PYTHON)" tests
@@ -158,7 +160,7 @@ docs: ## draw again what docs/ draws from code, and build the site with the API 
 	$(BIN)/python tools/draw_packages.py
 	$(BIN)/python tools/draw_options.py
 	$(BIN)/python tools/draw_pictures.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/python tools/build_site.py
 	$(BIN)/python tools/check_links.py --site build/site
 
 wheel: ## build wheel and sdist twice, compare, check and try them: dist/

@@ -16,6 +16,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -26,6 +27,8 @@ _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+_ELSEWHERE = re.compile(r"(?:https?:)?//")
+_IN_STYLE = re.compile(r"(?:url\(\s*|@import\s+)[\"']?((?:https?:)?//[^\"') ;]+)")
 
 
 def anchors(page: Path) -> set[str]:
@@ -102,15 +105,34 @@ def differences_from_readme() -> Iterator[str]:
         yield f"README.md and docs/index.md differ between {start!r} and {end!r}"
 
 
+class _Loads(HTMLParser):
+    """Collects what a page makes a browser fetch from other places. A link that a reader may follow is no load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        for name, value in attributes:
+            text = (value or "").strip()
+            if (tag, name) == ("link", "href") or name in ("src", "data", "poster", "background"):
+                self.found += [text] if _ELSEWHERE.match(text) else []
+            elif name in ("srcset", "imagesrcset"):
+                self.found += [one.split()[0] for one in text.split(",") if _ELSEWHERE.match(one.strip())]
+            elif name == "href" and tag in ("image", "use"):  # of SVG
+                self.found += [text] if _ELSEWHERE.match(text) else []
+            elif name == "class" and "mermaid" in text.split():
+                self.found.append("https://unpkg.com/mermaid: the theme fetches it to draw a diagram")
+
+
 def loads_from_elsewhere(site: Path) -> Iterator[str]:
     """Give what the pages of a built site fetch from other places: scripts, styles, fonts, pictures."""
-    loading = re.compile(
-        r"<(?:script|img|iframe|source)[^>]*\ssrc=[\"']?((?:https?:)?//[^\"' >]+)|<link[^>]*\shref=[\"']?"
-        r"((?:https?:)?//[^\"' >]+)|url\([\"']?((?:https?:)?//[^)]+)"
-    )
-    for page in sorted([*site.rglob("*.html"), *site.rglob("*.css")]):
-        for found in loading.finditer(page.read_text(encoding="utf-8")):
-            yield f"{page}: loads {next(filter(None, found.groups()))}"
+    for page in sorted([*site.rglob("*.html"), *site.rglob("*.css"), *site.rglob("*.svg")]):
+        text, loads = page.read_text(encoding="utf-8"), _Loads()
+        if page.suffix != ".css":
+            loads.feed(text)
+        for found in (*loads.found, *(one[1] for one in _IN_STYLE.finditer(text))):
+            yield f"{page}: loads {found}"
 
 
 def main(arguments: list[str]) -> int:

@@ -64,6 +64,10 @@ def test_pages_that_the_site_lacks(page: Path) -> None:
         "<script src=//example.org/a.js>",
         '<link rel="stylesheet" href="https://example.org/a.css">',
         "<style>@font-face { src: url(https://example.org/a.woff) }</style>",
+        '<style>@import "https://example.org/a.css"</style>',
+        '<img\nsrc="https://example.org/a.png">',
+        '<img srcset="own.png 1x, https://example.org/a.png 2x">',
+        '<svg><image href="https://example.org/a.png"/></svg>',
     ],
 )
 def test_a_page_of_the_site_that_loads_from_elsewhere(tmp_path: Path, loading: str) -> None:
@@ -71,3 +75,16 @@ def test_a_page_of_the_site_that_loads_from_elsewhere(tmp_path: Path, loading: s
     page.write_text(f'<a href="https://example.org">a link is no load</a><script src="own.js"></script>{loading}')
     (found,) = check_links.loads_from_elsewhere(tmp_path)
     assert "example.org/a." in found
+
+
+def test_a_diagram_that_the_theme_would_fetch_a_script_for(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text('<pre class="mermaid"><code>flowchart</code></pre>')
+    (found,) = check_links.loads_from_elsewhere(tmp_path)
+    assert "unpkg.com/mermaid" in found
+
+
+def test_a_style_and_a_picture_that_load_from_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "a.css").write_text("@font-face { src: url(https://example.org/a.woff) } a { color: red }")
+    (tmp_path / "b.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"><image href="//example.org/b.png"/></svg>')
+    found = [line.partition(" loads ")[2] for line in check_links.loads_from_elsewhere(tmp_path)]
+    assert found == ["https://example.org/a.woff", "//example.org/b.png"]
