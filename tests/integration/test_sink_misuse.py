@@ -51,8 +51,13 @@ def connected(admin: httpx.Client, job: Job) -> tuple[int, int, int]:
     return len(stats(job.topic)["publishers"]), len(log["publishers"]), len(held)
 
 
-def run(spark: SparkSession, job: Job, write: Callable[[eos.Sink, DataFrame, int], None]) -> tuple[eos.Sink, list[str]]:
-    """Run the query to its end; return the sink, which is not closed, and what its calls raised."""
+def run(
+    spark: SparkSession, job: Job, write: Callable[[eos.Sink, DataFrame, int], None], ends_with: str = "never"
+) -> tuple[eos.Sink, list[str]]:
+    """Run the query to its end; return the sink, which is not closed, and what its calls raised.
+
+    No other error ends the query than one of them, or one that says this.
+    """
     sink = eos.sink(job.service_url, topic=job.topic, name=job.name)
     raised: list[str] = []
 
@@ -66,8 +71,9 @@ def run(spark: SparkSession, job: Job, write: Callable[[eos.Sink, DataFrame, int
     query = start(spark, job, batch)
     try:
         query.awaitTermination()
-    except Exception:
-        assert raised, "the query failed by itself"
+    except Exception as error:
+        if not raised and ends_with not in str(error):
+            raise
     return sink, raised
 
 
@@ -91,9 +97,10 @@ def test_a_failure_that_is_swallowed_makes_the_next_batch_fail(spark: SparkSessi
             if batch_id != 1:
                 raise
 
-    sink, raised = run(spark, job, careless)
-    assert len(raised) == 1
-    assert "InvalidInput: Batch 2 is not written: batch 1 failed in run " in raised[0]
+    sink, raised = run(spark, job, careless, "Batch 1 failed: Column 'kee' means nothing to the sink")
+    # On a busy machine the sink has ended the query before Spark comes to batch 2.
+    assert len(raised) <= 1
+    assert all("InvalidInput: Batch 2 is not written: batch 1 failed in run " in words for words in raised)
     assert sink.metrics.committed == 1
     assert len(values_of(job.service_url, job.topic)) == ROWS
 
