@@ -143,11 +143,18 @@ def queries_of_stray(session: SparkSession | None, identity: Identity | None, na
         return [found]
     if identity is not None or threading.current_thread() is threading.main_thread():
         return []
-    return [query for query in spark.queries_in_batch(session) if _may_write(query, name)]
+    return [query for query in spark.foreach_batch_queries(session) if _may_write(query, name)]
 
 
 def _may_write(query: spark.Query, name: str) -> bool:
-    """Tell whether a query may use the sink of this name: not if its checkpoint belongs to another sink."""
+    """Tell whether a query may use the sink of this name: not if its checkpoint belongs to another sink.
+
+    A thread may be late, so the query may wait for its next batch. Then it must have called such a sink before.
+    """
+    if sinks_of(query, name):
+        return True
+    if not query.is_in_batch():
+        return False
     text = query.read(REGISTRATION)
     with suppress(EosError):
         return text is None or Registration.parse(text).name == name

@@ -107,6 +107,10 @@ class Query:
         """Write a small file in the checkpoint folder; a reader sees the old text or the new. Raises NotCommitted."""
         self._files.write(name, text)
 
+    def is_in_batch(self) -> bool:
+        """Tell whether a batch runs, and the query does not wait for the next one."""
+        return bool(self._execution.status().isTriggerActive())
+
     def batch_in_hand(self) -> int:
         """Return the id of the batch that Spark planned last: in the batch function, the one that it runs."""
         return int(self._execution.lastExecution().currentBatchId())
@@ -177,14 +181,12 @@ def query_of(session: SparkSession, query_id: str | None = None) -> Query | None
     return None
 
 
-def queries_in_batch(session: SparkSession) -> list[Query]:
-    """Return the queries of the application with a batch in hand for a function of foreachBatch."""
+def foreach_batch_queries(session: SparkSession) -> list[Query]:
+    """Return the queries of the application that have handed a batch to a function of foreachBatch."""
     return [
         _query(session, execution)
         for execution in _executions(session)
-        if execution.sink().getClass().getSimpleName() == "ForeachBatchSink"
-        and execution.status().isTriggerActive()
-        and execution.lastExecution() is not None
+        if execution.sink().getClass().getSimpleName() == "ForeachBatchSink" and execution.lastExecution() is not None
     ]
 
 

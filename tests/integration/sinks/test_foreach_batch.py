@@ -18,7 +18,12 @@ from typer.testing import CliRunner
 
 from eos.cli.app import typer_app
 from tests.crash.job import Job, prepare, start
-from tests.integration.sinks import ways_of_frames, ways_of_sinks, ways_with_errors  # noqa: F401  each adds its own
+from tests.integration.sinks import (  # noqa: F401  each adds its own
+    ways_of_frames,
+    ways_of_listeners,
+    ways_of_sinks,
+    ways_with_errors,
+)
 from tests.integration.sinks.ways import ONE_BLOCK, WAYS, Batch, Use, Way
 from tests.reading import values_of
 from tests.waiting import until

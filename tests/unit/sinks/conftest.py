@@ -41,6 +41,6 @@ def query(sink: eos.Sink, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeQuery
         "eos.spark.query.query_of",
         lambda session, query_id=None: query if session is OF_STREAM or query_id == query.query_id else None,
     )
-    monkeypatch.setattr("eos.spark.query.queries_in_batch", lambda session: [query])
+    monkeypatch.setattr("eos.spark.query.foreach_batch_queries", lambda session: [query])
     yield query
     query.ended.set()

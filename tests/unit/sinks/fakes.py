@@ -48,7 +48,10 @@ class FakeRun:
 
 
 class FakeQuery:
-    """A query that runs the batch `in_hand`; `files` is its checkpoint, and `ends_with` what it is to end with."""
+    """A query that runs the batch `in_hand`; `files` is its checkpoint, and `ends_with` what it is to end with.
+
+    It may wait for its next batch instead.
+    """
 
     query_id = "query"
 
@@ -57,12 +60,16 @@ class FakeQuery:
         self.files: dict[str, str] = {}
         self.ends_with: str | None = None
         self.ends_after_batch = False
+        self.waits = False
         self.ended = threading.Event()
 
     @property
     def failed(self) -> Failure | None:
         """What the checkpoint notes of a batch that failed."""
         return next(iter(parse(self.files.get(FAILED))), None)
+
+    def is_in_batch(self) -> bool:
+        return not self.waits
 
     def batch_in_hand(self) -> int:
         return self.in_hand

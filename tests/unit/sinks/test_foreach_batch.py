@@ -180,10 +180,23 @@ def test_each_query_that_may_have_lost_the_rows_ends_but_no_other(
     of_another_sink, own = FakeQuery(run_id="another"), FakeQuery(run_id="own")
     of_another_sink.files[REGISTRATION] = Registration("another", "topic", 0).text
     own.files[REGISTRATION] = Registration("s", "topic", 0).text
-    monkeypatch.setattr("eos.spark.query.queries_in_batch", lambda session: [query, of_another_sink, own])
+    monkeypatch.setattr("eos.spark.query.foreach_batch_queries", lambda session: [query, of_another_sink, own])
     in_a_thread(lambda: sink(COLLECTED, 0))
     assert [one.ends_after_batch for one in (query, of_another_sink, own)] == [True, False, True]
     own.ended.set()
+
+
+@pytest.mark.parametrize("called", [True, False])
+def test_a_query_that_waits_for_its_next_batch_ends_if_it_has_called_the_sink(
+    sink: eos.Sink, query: FakeQuery, called: bool
+) -> None:
+    """A thread of the batch function may be late. A query that never used such a sink has lost nothing."""
+    if called:
+        sink(ROWS, 0)
+    query.waits = True
+    in_a_thread(lambda: sink(COLLECTED, 0))
+    assert query.ends_after_batch == called
+    assert (query.failed is not None) == called
 
 
 def test_a_call_in_the_main_thread_outside_of_a_query_ends_none(

@@ -18,7 +18,7 @@ from eos.errors import InvalidInput
 from eos.spark.query import (
     Query,
     current_query,
-    queries_in_batch,
+    foreach_batch_queries,
     query_of,
     reason,
     refuse_speculation,
@@ -90,7 +90,7 @@ def test_the_end_of_a_run_is_awaited_however_it_comes(spark: SparkSession, tmp_p
         again, by_session = current_query(None, query), query_of(df.sparkSession)
         assert by_session is not None
         same = again is query and by_session.run_id == query.run_id and query.batch_in_hand() == batch_id
-        same = same and query.run_id in [one.run_id for one in queries_in_batch(spark)]
+        same = same and query.run_id in [one.run_id for one in foreach_batch_queries(spark)]
         same = same and query_of(spark) is None and query_of(spark, query.query_id) is not None
         seen.append((query.run_id, same))
         if batch_id == 0:
@@ -114,7 +114,7 @@ def test_the_end_of_a_run_is_awaited_however_it_comes(spark: SparkSession, tmp_p
     assert ended.wait(PATIENCE_S)
     assert seen[:2] == [(started.runId, True)] * 2
     assert current_query(spark) is None
-    assert seen[0][0] not in [one.run_id for one in queries_in_batch(spark)]
+    assert seen[0][0] not in [one.run_id for one in foreach_batch_queries(spark)]
     assert threads_are_pinned()
     assert current_query() is None
 
