@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from eos.errors import EntriesGone, InvalidInput
 from eos.pulsar.net.admin import if_there
+from eos.pulsar.net.read_proof import LOOKS
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.entry_port import SILENCE_S
 from eos.source.silence import USUAL_TIMEOUT, Silence
@@ -129,22 +130,30 @@ def _behind(client: Client, topic: str, position: EntryId, progress: Progress) -
     def opened(topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> EntryReader:
         return client.entry_reader(topic, start, stored=stored)
 
-    start = EntryId(position.ledger, max(0, position.entry + 1))
-    with closing(opened(topic, start, None)) as reader, closing(Silence(topic, opened, USUAL_TIMEOUT)) as silence:
+    with (
+        closing(opened(topic, _next(position), None)) as reader,
+        closing(Silence(topic, opened, USUAL_TIMEOUT)) as silence,
+    ):
         end, _ = reader.last_message_id()
         if end is None or end <= position:  # this reader would be given all from the earliest on
             return
-        for read, entry in enumerate(_up_to(reader, position, end, silence), 1):
+        for read, entry in enumerate(_up_to(client, reader, position, end, silence), 1):
             progress(topic, read)
             if entry.id > position:
                 yield entry
 
 
-def _up_to(reader: EntryReader, came: EntryId, end: EntryId, silence: Silence) -> Iterator[Entry]:
+def _next(entry: EntryId) -> EntryId:
+    return EntryId(entry.ledger, max(0, entry.entry + 1))
+
+
+def _up_to(client: Client, reader: EntryReader, came: EntryId, end: EntryId, silence: Silence) -> Iterator[Entry]:
     while True:
         try:
             arrived = reader.read(SILENCE_S)
-        except EntriesGone:  # nobody will get what is deleted
+        except EntriesGone as gone:  # nobody will get what is deleted
+            if gone.found is None and _rest_hidden(client, reader, came):
+                return
             continue
         for entry in arrived:
             if entry.id > end:
@@ -157,10 +166,24 @@ def _up_to(reader: EntryReader, came: EntryId, end: EntryId, silence: Silence) -
         else:
             last, _ = reader.last_message_id()
             done = last is None or last < end  # what was the end is deleted by now
-            if not done:
-                silence.lasts(came, end)
+            if not done and silence.lasts(came, end):
+                done = _rest_hidden(client, reader, came)
         if done:
             return
+
+
+def _rest_hidden(client: Client, reader: EntryReader, came: EntryId) -> bool:
+    """Whether a broker leaves out all that is stored behind an entry, as where an entry filter rejects it.
+
+    A reader that begins there is asked, since the broker acknowledges for it each entry that it leaves out.
+    """
+    reader.begin_again()  # the topic may have room for one consumer
+    with client.entry_reader(reader.topic, _next(came)) as behind:
+        try:
+            any(behind.read(SILENCE_S) for _ in range(2 * LOOKS))
+        except EntriesGone as gone:
+            return gone.found is None
+    return False
 
 
 def _acknowledged(cursor: dict[str, Any]) -> tuple[EntryId, Callable[[EntryId], bool]]:

@@ -29,7 +29,7 @@ from eos.source.lost_entries import Gaps, never
 from eos.source.lost_ledgers import KindOf, not_known
 from eos.source.offsets import Position
 from eos.source.ranges import Found, Range
-from eos.source.silence import LONG_SILENCE, USUAL_TIMEOUT, ReadTimeout, Silence
+from eos.source.silence import USUAL_TIMEOUT, ReadTimeout, Silence
 
 BATCH_BYTES = 1024 * 1024
 """Bytes of the entries that are decoded together, about, once they are decompressed; a larger entry comes alone."""
@@ -212,8 +212,7 @@ def _entries(
                 if not part.compacted:
                     lose(lost(part.topic, f"{part} was to be read, but the last message is now {last}"))
                 return
-            silences = silence.lasts(came, part.end)
-            if silences >= LONG_SILENCE and silences & (silences - 1) == 0:
+            if silence.lasts(came, part.end):
                 if hidden := _end_gone(part, open_reader):
                     lose(hidden)
                     return

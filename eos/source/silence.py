@@ -72,8 +72,10 @@ class Silence:
         self.close()
         self._begin()
 
-    def lasts(self, after: EntryId, end: EntryId) -> int:
-        """Say that nothing came for SILENCE_S; return how often in a row. Warns from time to time.
+    def lasts(self, after: EntryId, end: EntryId) -> bool:
+        """Say that nothing came for SILENCE_S. Warns from time to time.
+
+        Returns whether to look for the cause: after LONG_SILENCE, and each time that the silence has doubled.
 
         Args: the last entry that came, or behind which reading began; what is read up to, which is stored.
 
@@ -87,7 +89,8 @@ class Silence:
             self._waited_s = 0.0
         if self._waited_s >= self._timeout.limit_s:
             raise Unanswered(self._words(after, end))
-        if self._count >= _SAID_AFTER and self._count & (self._count - 1) == 0:
+        doubled = self._count >= LONG_SILENCE and self._count & (self._count - 1) == 0
+        if doubled and self._count >= _SAID_AFTER:
             log.warning(
                 "nothing of %s has come for %d s after %s, although %s is stored. The broker skips many aborted "
                 "entries, its bookies do not answer, or a ledger is lost. The read waits on, and fails once the broker "
@@ -98,7 +101,7 @@ class Silence:
                 end,
                 self._timeout.limit_s,
             )
-        return self._count
+        return doubled
 
     def _moved(self, after: EntryId) -> bool:
         """Whether a reader that begins behind the last message stands further than ever."""

@@ -1,0 +1,101 @@
+"""`eos lag` ends where brokers leave out the last messages, and counts what they leave in; the topic is faked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from eos.errors import EntriesGone
+from eos.inspect.lag import lag
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.policies import Backlog
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
+
+TOPIC = "persistent://public/default/t"
+LAST = EntryId(5, 3)
+NOTHING, FOUND = EntriesGone(TOPIC, None, None), EntriesGone(TOPIC, None, LAST)
+
+Readers = dict[int, Callable[[], Iterator[list[int] | EntriesGone]]]
+"""What a reader is given, or raises, at each read: by the entry of ledger 5 with which it begins. Then it is silent."""
+
+
+class Reader:
+    def __init__(self, given: Iterator[list[int] | EntriesGone]) -> None:
+        self.topic = TOPIC
+        self._given, self._reads = given, 0
+
+    def read(self, timeout_s: float) -> list[Entry]:
+        self._reads += 1
+        assert self._reads < 100, "it waits without end"
+        given = next(self._given, [])
+        if isinstance(given, EntriesGone):
+            raise given
+        return [Entry(EntryId(5, number), MessageMetadata(publish_time=1), b"", 1) for number in given]
+
+    def last_message_id(self) -> tuple[EntryId, None]:
+        return LAST, None
+
+    def begin_again(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Topic:
+    """Client and admin API of a topic whose subscription "job" has read nothing."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    def physical_topics(self, topic: str) -> list[str]:
+        return [topic]
+
+    def internal_stats(self, topic: str) -> dict[str, Any]:
+        return {"cursors": {"job": {"markDeletePosition": "5:-1"}}}
+
+    def subscriptions(self, topic: str) -> tuple[str, ...]:
+        return ("job",)
+
+    def backlog(self, topic: str) -> Backlog:
+        return Backlog(0, 0, "", {})
+
+    def entry_reader(self, topic: str, start: EntryId, *, stored: bool = False) -> Reader:
+        return Reader(self._readers[start.entry]())
+
+
+def counted(readers: Readers) -> int:
+    topic = Topic(readers)
+    (found,) = lag(cast(Client, topic), cast(Admin, topic), TOPIC, "job", 1_000)
+    return found.messages
+
+
+def gone_without_end() -> Iterator[list[int] | EntriesGone]:
+    while True:
+        yield NOTHING
+
+
+@pytest.mark.parametrize(
+    ("readers", "messages"),
+    [
+        ({0: lambda: iter([[0, 1]]), 2: gone_without_end}, 2),
+        ({0: gone_without_end}, 0),
+        ({0: lambda: iter([[0], NOTHING, [3]]), 1: lambda: iter([[], [3]])}, 2),
+        ({0: lambda: iter([[0], NOTHING, [3]]), 1: lambda: iter([FOUND])}, 2),
+        ({0: lambda: iter([[0], FOUND, [3]])}, 2),
+    ],
+    ids=["the last ones", "all", "some, and the last is late", "some, and the last is found", "some"],
+)
+def test_the_messages_are_counted_that_brokers_do_not_leave_out(readers: Readers, messages: int) -> None:
+    assert counted(readers) == messages
