@@ -12,6 +12,7 @@ from eos.cli.console import print_table, printable, tell, time_of
 
 if TYPE_CHECKING:
     from eos.inspect.rows import TopicRow
+    from eos.pulsar.net.admin import Admin
 
 LIMIT = 20
 
@@ -58,6 +59,7 @@ def peek(
             from eos.pulsar.net.admin import Admin
 
             told = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
+            _tell_filters(told, topic)
         asked = () if told is None else (told.entry_kind, told.may_pass_over)
         rows = TopicRows(to.cluster, topic, start, tell, decrypt, *asked)
         shown = islice(rows.coming() if follow else rows.stored(), limit if limit or follow else LIMIT)
@@ -66,6 +68,21 @@ def peek(
             return
         for row in shown:
             print(json.dumps(_plain(row)) if as_json else _line(row), flush=follow)
+
+
+def _tell_filters(admin: Admin, topic: str) -> None:
+    from eos.errors import NetworkError
+    from eos.pulsar.net.admin import if_there
+    from eos.pulsar.net.policies import entry_filters_apply
+    from eos.pulsar.protocol.topics import full_name
+
+    try:
+        filters = if_there(admin.entry_filters, full_name(topic))
+    except NetworkError as error:
+        tell(f"Whether the brokers apply entry filters to {topic} is not known: {error}")
+        return
+    if filters:
+        tell(f"{entry_filters_apply(filters, topic)} The command does not show these entries.")
 
 
 def _show(rows: list[TopicRow]) -> None:

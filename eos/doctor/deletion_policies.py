@@ -11,9 +11,9 @@ from eos.doctor.quotas import backlogs
 from eos.doctor.sinks import SinkState
 from eos.errors import NetworkError, TopicMissing
 from eos.preflight.retention import dangers
-from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin import Admin, if_there
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.policies import TopicPolicies
+from eos.pulsar.net.policies import REMOVE_ENTRY_FILTERS, TopicPolicies, entry_filters_apply
 from eos.pulsar.protocol.topics import namespace_of, physical_topics
 
 Kept = Callable[[str], TopicPolicies]
@@ -38,6 +38,7 @@ def keeping_of(
         yield from _asked(_of_rows, f"rows of {name}", admin, kept, topic)
     for topic in (*logs, *rows):
         yield from _asked(of_quotas, f"backlog quota of {name}", admin, kept, topic)
+        yield from _asked(_of_filters, f"entry filters of {name}", admin, kept, topic)
 
 
 def _asked(
@@ -82,6 +83,15 @@ def _of_rows(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check
         return
     told = f" A message TTL of {found.ttl_s} s passes over what a subscription leaves so long." if found.ttl_s else ""
     yield good(about, f"{topic} keeps rows for those who read later.{told}")
+
+
+def _of_filters(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:
+    if filters := if_there(admin.entry_filters, topic):
+        yield care(
+            about,
+            f"{entry_filters_apply(filters, topic)} Readers do not get these entries, and a sink needs all records of "
+            f"its control topic. Let the filters pass all entries, or {REMOVE_ENTRY_FILTERS}",
+        )
 
 
 def _of_quotas(client: Client, about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:

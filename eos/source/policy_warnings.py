@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from eos.errors import Refused
-from eos.pulsar.net.policies import TopicPolicies
+from eos.pulsar.net.policies import REMOVE_ENTRY_FILTERS, TopicPolicies, entry_filters_apply
 
 FORBIDDEN = ("401", "403")
 """HTTP statuses of what a role may not ask."""
@@ -67,10 +67,9 @@ def policy_warnings(admin: PoliciesPort, topic: str, physical: str, *, retained:
     ]
     if filters := admin.entry_filters(physical):
         found.append(
-            f"The brokers apply the entry filters {', '.join(filters)} to {topic}. They leave out the entries that a "
-            "filter rejects. To the source these look like transaction markers, so it cannot report their rows as "
-            "lost. Let the filters pass all entries to the source's subscriptions, or remove them from the "
-            "policy entryFilters of the topic or its namespace, or from entryFilterNames of the brokers."
+            f"{entry_filters_apply(filters, topic)} To the source these look like transaction markers, so it cannot "
+            "report their rows as lost. Let the filters pass all entries to the source's subscriptions, or "
+            f"{REMOVE_ENTRY_FILTERS}"
         )
     if retained:
         found += [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 import pytest
@@ -23,6 +24,7 @@ from eos.source.options import parse_options
 from eos.source.stream import PulsarStreamReader
 from tests.conftest import START_S, VERSION, create_topic
 from tests.contract.raw import client
+from tests.contract.test_policy_commands import Said, run
 from tests.integration.source.queries import Query, read
 from tests.waiting import until
 
@@ -92,6 +94,9 @@ class Filtered:
         query = Query(options)
         return query.behind(query.plan.first())
 
+    def command(self, *line: str) -> Said:
+        return run([*line, "--json", "--service-url", self.pulsar.service_url, "--admin-url", self.pulsar.admin_url])
+
 
 @pytest.fixture(scope="module", params=["broker.conf", "policies"])
 def broker(
@@ -142,3 +147,16 @@ def test_a_read_warns_of_a_filter_and_leaves_out_what_it_rejects(
                 with pytest.raises(EosError, match=r"data of .* was lost.*an entry filter of the broker hides them"):
                     act(admin=admin)
                 assert warnings() == [True] * admin, (act, admin)
+
+
+def test_a_command_warns_of_a_filter(topics: list[Filtered]) -> None:
+    for filtered in topics:
+        with client(filtered.pulsar.service_url) as ours:
+            ours.subscription(filtered.topic, "job", initial="earliest").close()
+        filtered.write("a", "rejected 1", "b", "rejected 2")
+        peeked = filtered.command("peek", filtered.topic)
+        assert [json.loads(line)["value"] for line in peeked.out.splitlines()] == ["a", "b"]
+        assert WARNING in peeked.err
+        lag: list[dict[str, Any]] = json.loads(filtered.command("lag", filtered.topic).out)
+        assert [(one["subscription"], one["messages"]) for one in lag] == [("job", 2)]
+        assert WARNING in filtered.command("doctor", "--preflight", filtered.topic).out

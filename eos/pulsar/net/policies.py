@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,20 @@ class TopicPolicies:
     retention_minutes: int
     retention_mb: int
     most_consumers: int = 0
+
+
+REMOVE_ENTRY_FILTERS = (
+    "remove them from the policy entryFilters of the topic or its namespace, or from entryFilterNames of the brokers."
+)
+"""The end of a sentence."""
+
+
+def entry_filters_apply(names: Sequence[str], topic: str) -> str:
+    """Return two sentences: which entry filters the brokers apply to a topic, and what these do."""
+    return (
+        f"The brokers apply the entry filters {', '.join(names)} to {topic}. They leave out the entries that a filter "
+        "rejects."
+    )
 
 
 def quotas_in(told: Mapping[str, Mapping[str, Any]]) -> Iterator[BacklogQuota]:

@@ -10,8 +10,9 @@ from typer.testing import CliRunner, Result
 
 from eos.cli import app as cli
 from eos.config import Cluster, Credentials, Tls
-from eos.errors import InvalidInput
+from eos.errors import EosError, InvalidInput, Refused, TopicMissing
 from eos.inspect.rows import TopicRow, TopicRows
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.wire.message_id import MessageId
 
 BASE = "persistent://public/default"
@@ -101,3 +102,38 @@ def test_the_options_of_the_connection_are_those_of_the_other_commands(there: li
     assert eos("peek", "t", *options).exit_code == 0
     cluster = Cluster("pulsar+ssl://h:1", Credentials("token", "abc"), Tls("ca.pem", True, None, None))
     assert there == [cluster]
+
+
+def peeked_with_filters(monkeypatch: pytest.MonkeyPatch, answer: tuple[str, ...] | EosError) -> Result:
+    """Return what the command printed where the admin API answers so for the topic's entry filters."""
+
+    def entry_filters(admin: Admin, topic: str) -> tuple[str, ...]:
+        assert topic == f"{BASE}/t"
+        if isinstance(answer, EosError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(Admin, "entry_filters", entry_filters)
+    return eos("peek", "t", "--json", "--admin-url", "http://h:1")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (("by-region", "by-size"), "The brokers apply the entry filters by-region, by-size to t. They leave out"),
+        (Refused("GET", "401", "no permission"), "Whether the brokers apply entry filters to t is not known: GET"),
+    ],
+)
+def test_entry_filters_are_reported_and_the_rows_are_shown(
+    monkeypatch: pytest.MonkeyPatch, answer: tuple[str, ...] | EosError, said: str
+) -> None:
+    shown = peeked_with_filters(monkeypatch, answer)
+    assert (shown.exit_code, shown.stderr.startswith(said), len(shown.stdout.splitlines())) == (0, True, 20), shown
+
+
+@pytest.mark.parametrize("answer", [(), TopicMissing("Topic not found")])
+def test_where_there_is_no_entry_filter_or_no_topic_nothing_is_reported(
+    monkeypatch: pytest.MonkeyPatch, answer: tuple[str, ...] | EosError
+) -> None:
+    shown = peeked_with_filters(monkeypatch, answer)
+    assert (shown.exit_code, shown.stderr) == (0, "")

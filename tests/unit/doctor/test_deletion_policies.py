@@ -32,18 +32,26 @@ class FakeAdmin:
     backlogs: dict[str, Backlog] = field(default_factory=dict)
     gone: tuple[str, ...] = ()
     number: int = 0
+    filters: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def partitions(self, topic: str) -> int:
         return self.number
 
     def keeping(self, topic: str) -> TopicPolicies:
         self.asked.append(topic)
+        return self._of(topic)
+
+    def _of(self, topic: str) -> TopicPolicies:
         if topic in self.gone:
             raise TopicMissing("Topic not found")
         found = self.policies.get(topic, KEPT)
         if found is None:
             raise Refused("GET", "401", "no permission")
         return found
+
+    def entry_filters(self, topic: str) -> tuple[str, ...]:
+        self._of(topic)
+        return self.filters.get(topic, ())
 
     def backlog(self, topic: str) -> Backlog:
         self.asked.append(topic)
@@ -78,6 +86,13 @@ def test_a_sink_whose_log_and_rows_are_kept_is_well() -> None:
 def test_what_endangers_the_log_is_told_with_the_command_that_lifts_it(policies: TopicPolicies, said: str) -> None:
     log, *_ = looked_at(FakeAdmin({LOG: policies}))
     assert (log.verdict, said in log.said, "pulsar-admin" in log.said) == (CheckVerdict.CARE, True, True), log
+
+
+@pytest.mark.parametrize("topic", [LOG, ROWS])
+def test_entry_filters_need_care_on_a_log_and_on_rows(topic: str) -> None:
+    *_, filters = looked_at(FakeAdmin(filters={topic: ("by-region",)}))
+    assert (filters.about, filters.verdict) == ("entry filters of rows", CheckVerdict.CARE)
+    assert filters.said.startswith(f"The brokers apply the entry filters by-region to {topic}.")
 
 
 @pytest.mark.parametrize("most", [0, 2])
@@ -137,4 +152,4 @@ def test_a_log_that_is_gone_meanwhile_is_not_known() -> None:
 
 
 def test_what_is_not_told_is_not_known() -> None:
-    assert [one.verdict for one in looked_at(FakeAdmin({LOG: None, ROWS: None}))] == [CheckVerdict.UNKNOWN] * 4
+    assert [one.verdict for one in looked_at(FakeAdmin({LOG: None, ROWS: None}))] == [CheckVerdict.UNKNOWN] * 6

@@ -42,6 +42,9 @@ class Cluster:
         self._answer("keeping", topic)
         return KEPT
 
+    def entry_filters(self, topic: str) -> tuple[str, ...]:
+        return ()
+
     def partitions(self, topic: str) -> int:
         self._answer("partitions", topic)
         return 0
