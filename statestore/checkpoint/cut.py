@@ -31,26 +31,26 @@ class Cut:
     """What a copy of a checkpoint is to hold, as paths below it.
 
     Attributes:
-        batch: the newest batch in it.
+        batch_id: the newest batch in it.
         query: the id of the query.
         lengths: in bytes, of what the batch needs, and of plain files at the top, such as a sink's.
         history: older offsets and commits, which Spark may clean away meanwhile.
     """
 
-    batch: int
+    batch_id: int
     query: str
     lengths: Mapping[str, int]
     history: frozenset[str]
 
 
-def cut_of(files: Files, where: str, batch: int | None = None, operators: int | None = None) -> Cut:
+def cut_of(files: Files, where: str, batch_id: int | None = None, operators: int | None = None) -> Cut:
     """Return what a copy at a committed batch holds.
 
     Where nothing says how many stateful operators the query has, state may be lost unseen: a warning says so.
 
     Args:
         where: the checkpoint's address, for messages.
-        batch: a committed one that is still there; None: the newest.
+        batch_id: a committed one that is still there; None: the newest.
         operators: how many stateful operators the query has; None: as many as our sink has noted, else not known.
 
     Raises:
@@ -60,7 +60,7 @@ def cut_of(files: Files, where: str, batch: int | None = None, operators: int | 
     """
     seen = _Seen(files)
     check_whole(seen, where)
-    chosen = committed_batch(seen, where, batch, "there is nothing to go on from")
+    chosen = committed_batch(seen, where, batch_id, "there is nothing to go on from")
     needs = needs_of(seen, chosen, expected=operators)
     wanted = dict.fromkeys([*needs.files, *plain_files(seen)])
     lengths = {path: length for path in wanted if (length := seen.length(path)) is not None}

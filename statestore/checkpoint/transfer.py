@@ -31,11 +31,11 @@ class Copied:
     """A finished copy.
 
     Attributes:
-        batch: the last committed batch in it.
+        batch_id: the last committed batch in it.
         files, bytes: what it consists of.
     """
 
-    batch: int
+    batch_id: int
     files: int
     bytes: int
 
@@ -127,17 +127,17 @@ class _Copying:
         for path, data in contents.items():
             self.note(path, self.target.write(path, data))
         # A file that was replaced while it was copied, such as a snapshot, may need others than those that we took.
-        for gap in needs_of(HadoopFiles(self.hadoop, self.target.uri), cut.batch, expected=self.operators).gaps[:1]:
+        for gap in needs_of(HadoopFiles(self.hadoop, self.target.uri), cut.batch_id, expected=self.operators).gaps[:1]:
             raise CutFailed(
                 f"The copy is not whole: {gap.path}: {gap.reason}. Copy again; `statestore verify` says more"
             )
         self.prepare(cut)
         self.note(METADATA, self.target.write(METADATA, metadata))
-        return Copied(cut.batch, len(self.lengths), sum(self.lengths.values()))
+        return Copied(cut.batch_id, len(self.lengths), sum(self.lengths.values()))
 
     def newest(self, after: Cut | None, why: Exception | None = None) -> Cut:
         """The newest cut; a batch that was tried before and has not become whole has lost files for good."""
-        tried = after.batch if after else None
+        tried = after.batch_id if after else None
         for _ in range(_ATTEMPTS):
             newest = max(committed(self.source), default=None)
             if newest is not None and newest == tried:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from statestore.cli import console
 from statestore.cli.options import AsJson, Conf, HadoopOptions, parse_options
 from statestore.cli.spark import spark_for
+from statestore.json_fields import to_json
 
 
 def rescale(
@@ -37,4 +37,4 @@ def rescale(
         made = rescale_checkpoint(source, target, partitions, spark=spark, options=options, progress=progress)
     said = f"{target}: {console.count(made.rows, 'row')} of state in {console.count(made.partitions, 'partition')}"
     said = f"{said} in place of {made.partitions_before}, of batch {made.state_of}. Start the query on it"
-    console.show(asdict(made), as_json, said)
+    console.show(to_json(made), as_json, said)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +22,7 @@ from statestore.cli.options import (
 )
 from statestore.cli.spark import spark_for
 from statestore.errors import InvalidInput
+from statestore.json_fields import to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +86,7 @@ def restore(
     with console.bar(f"Reading {savepoint or 'the savepoint'}") as show:
         progress = console.bytes_of(show)
         made = restoration.restore(source, target, name=savepoint, options=options, cluster=cluster, progress=progress)
-    console.show(asdict(made), as_json, f"{target} is at batch {made.batch} of savepoint {made.name}")
+    console.show(to_json(made), as_json, f"{target} is at batch {made.batch_id} of savepoint {made.name}")
 
 
 def _in_step(
@@ -107,5 +107,5 @@ def _in_step(
             console.tell(f"batch {batch} was run again")
 
     done = restore_in_step(source, target, start, output, spark=spark, observer=tell, **more)
-    said = f"{target} is at batch {done.batch}, as the output of {output.name} is. Start the query on it"
-    console.show(asdict(done), as_json, said)
+    said = f"{target} is at batch {done.batch_id}, as the output of {output.name} is. Start the query on it"
+    console.show(to_json(done), as_json, said)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +14,7 @@ from statestore.cli import console
 from statestore.cli.options import SAVEPOINT, AsJson, HadoopOptions, Operators, cluster_of, parse_options
 from statestore.defaults import TRANSACTION_S
 from statestore.errors import InvalidInput, JarMissing, StateStoreError
+from statestore.json_fields import to_json
 
 if TYPE_CHECKING:
     from statestore.savepoints.periodic import Schedule
@@ -36,7 +36,7 @@ def create(
     checkpoint: Annotated[
         str, typer.Argument(help="The checkpoint, whose query may run. It is on bk:// unless --to is given.")
     ],
-    batch: Annotated[int | None, typer.Option(help="A committed batch, by default the newest.")] = None,
+    batch_id: Annotated[int | None, typer.Option("--batch", help="A committed batch, by default the newest.")] = None,
     to: Annotated[str | None, typer.Option(help="Write it to this topic instead, as one transaction.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds that the transaction may take.")] = TRANSACTION_S,
     operators: Operators = None,
@@ -50,10 +50,10 @@ def create(
 
     options = parse_options(option)
     if to is None:
-        savepoint = bookkeeper.create(name, checkpoint, batch=batch, operators=operators, options=options)
+        savepoint = bookkeeper.create(name, checkpoint, batch_id=batch_id, operators=operators, options=options)
         said = f"{console.count(savepoint.files, 'file')}, {console.size(savepoint.size)}"
         said = f"{said}, in {console.count(savepoint.ledgers, 'ledger')}. Nothing was copied"
-        console.show(asdict(savepoint), as_json, f"Savepoint {name} holds batch {savepoint.batch}: {said}")
+        console.show(to_json(savepoint), as_json, f"Savepoint {name} holds batch {savepoint.batch_id}: {said}")
         return
     cluster = cluster_of(to, by)
     with console.bar(f"Writing {name}") as show:
@@ -61,7 +61,7 @@ def create(
             name,
             checkpoint,
             to,
-            batch=batch,
+            batch_id=batch_id,
             operators=operators,
             options=options,
             cluster=cluster,
@@ -70,7 +70,7 @@ def create(
         )
     said = f"{console.count(manifest.files, 'file')}, {console.size(manifest.size)}"
     said = f"{said}, in {console.count(manifest.messages, 'message')}"
-    console.show(asdict(manifest), as_json, f"Savepoint {name} of batch {manifest.batch} is on the topic: {said}")
+    console.show(to_json(manifest), as_json, f"Savepoint {name} of batch {manifest.batch_id} is on the topic: {said}")
 
 
 @typer_app.command()
@@ -114,8 +114,8 @@ def _round(schedule: Schedule, as_json: bool) -> None:
     if done.made is None:
         said = f"Nothing was committed since the newest savepoint{deleted}"
     else:
-        said = f"Savepoint {done.made.name} holds batch {done.made.batch}{deleted}"
-    console.show(asdict(done), as_json, said)
+        said = f"Savepoint {done.made.name} holds batch {done.made.batch_id}{deleted}"
+    console.show(to_json(done), as_json, said)
 
 
 @typer_app.command("list")
@@ -136,13 +136,13 @@ def list_(
         return
     savepoints = bookkeeper.list_savepoints(place, options=parse_options(option))
     if as_json:
-        console.show_json([asdict(savepoint) for savepoint in savepoints])
+        console.show_json([to_json(savepoint) for savepoint in savepoints])
         return
     console.print_table(
         ["name", "state", "batch", "created", "files", "size", "ledgers", "query", "checkpoint"],
         [
             (
-                *(one.name, one.state, one.batch if one.batch >= 0 else "", console.time_of(one.created_ms)),
+                *(one.name, one.state, one.batch_id if one.batch_id >= 0 else "", console.time_of(one.created_ms)),
                 *(one.files, console.size(one.size), one.ledgers, one.query, one.source),
             )
             for one in savepoints
@@ -181,7 +181,7 @@ def _list_topic(uri: str, cluster: Cluster, as_json: bool) -> None:
                     "name": one.name,
                     "condition": one.condition,
                     "lacks": one.lacks,
-                    "manifest": asdict(one.manifest) if one.manifest else None,
+                    "manifest": to_json(one.manifest) if one.manifest else None,
                 }
                 for one in found
             ]
@@ -202,7 +202,7 @@ def _row(listed: Listed) -> tuple[object, ...]:
     return (
         listed.name,
         state,
-        one.batch,
+        one.batch_id,
         console.time_of(one.created_ms),
         one.files,
         console.size(one.size),

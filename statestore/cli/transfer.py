@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +12,7 @@ from statestore.cli import console
 from statestore.cli.options import AsJson, HadoopOptions, Operators, parse_options
 from statestore.errors import InvalidInput, NotFound
 from statestore.hadoop.file_systems import Hadoop
+from statestore.json_fields import to_json
 
 if TYPE_CHECKING:
     from statestore.checkpoint.transfer import Progress
@@ -48,7 +48,7 @@ def cp(
 
         if is_checkpoint({one.name for one in found}):
             copied = transfer.copy_checkpoint(hadoop, source, target, progress, operators=operators)
-            facts, what = asdict(copied), f"{console.count(copied.files, 'file')}, up to batch {copied.batch}"
+            facts, what = to_json(copied), f"{console.count(copied.files, 'file')}, up to batch {copied.batch_id}"
             count = copied.bytes
         else:
             for one in found:

@@ -49,14 +49,14 @@ class Bootstrapped:
     Attributes:
         checkpoint: its address.
         query: the id that the query has.
-        batch: the last batch that the history took: the query goes on with the one after it.
+        batch_id: the last batch that the history took: the query goes on with the one after it.
         watermark_ms: the event-time watermark that the query goes on with; 0 if it has none.
         operators: what Spark calls them.
     """
 
     checkpoint: str
     query: str
-    batch: int
+    batch_id: int
     watermark_ms: int
     operators: tuple[str, ...]
 
@@ -183,6 +183,6 @@ def _emptied(hadoop: Hadoop, files: HadoopFiles, where: str, cut: Cut) -> Bootst
         head = files.read(path).split(b"\n")[:2]
         hadoop.replace(files.uri(path), b"\n".join([*head, _NOTHING_READ.encode()]))
     hadoop.delete(files.uri(SOURCES), recursive=True)
-    names = tuple(read_operator(files, number, cut.batch).name for number in operator_ids(files))
-    watermark = read_commit(files, cut.batch).next_watermark_ms
-    return Bootstrapped(where, cut.query, cut.batch, watermark, names)
+    names = tuple(read_operator(files, number, cut.batch_id).name for number in operator_ids(files))
+    watermark = read_commit(files, cut.batch_id).next_watermark_ms
+    return Bootstrapped(where, cut.query, cut.batch_id, watermark, names)

@@ -85,7 +85,7 @@ class Rescaled:
     checkpoint: str
     query: str
     state_of: int
-    batch: int
+    batch_id: int
     partitions_before: int
     partitions: int
     rows: int
@@ -142,7 +142,7 @@ def rescale(
     if is_name(source):
         store = SavepointStore.of(target, options, spark)
         store.ready(source)
-        bookkeeper.restore_to(store, source, lambda savepoint: work.run(savepoint.batch, savepoint.query))
+        bookkeeper.restore_to(store, source, lambda savepoint: work.run(savepoint.batch_id, savepoint.query))
     else:
         files = HadoopFiles(hadoop, source)
         check_whole(files, source)
@@ -159,7 +159,7 @@ def rescale(
             work.run(batch, query)
             refuse_gone_on(files, source, batch)
 
-        copy_checkpoint(hadoop, source, work.target, progress, lambda cut: prepare(cut.batch, cut.query))
+        copy_checkpoint(hadoop, source, work.target, progress, lambda cut: prepare(cut.batch_id, cut.query))
     assert work.done is not None
     return work.done
 

@@ -53,17 +53,17 @@ class RollForward:
     Attributes:
         checkpoint: its address.
         began_at: the batch that its state was at.
-        batch: the batch that its state and the output are at.
+        batch_id: the batch that its state and the output are at.
     """
 
     checkpoint: str
     began_at: int
-    batch: int
+    batch_id: int
 
     @property
     def replayed(self) -> int:
         """How many batches were run again."""
-        return self.batch - self.began_at
+        return self.batch_id - self.began_at
 
 
 def restore_in_step(
@@ -104,10 +104,10 @@ def restore_in_step(
     hadoop = Hadoop.of(spark, options)
     if is_topic(savepoint):
         found = pulsar_topic.find(savepoint, name, cluster)
-        batch, query, source = found.batch, found.query, found.source
+        batch, query, source = found.batch_id, found.query, found.source
     else:
         held = bookkeeper.find(savepoint, target, options=options)
-        batch, query, source = held.batch, held.query, held.source
+        batch, query, source = held.batch_id, held.query, held.source
     logs_of = source_logs_of or source
     if hadoop.status(target) is None:
         with Client(output.cluster) as client:

@@ -34,7 +34,7 @@ def create(
     name: str,
     source: str,
     *,
-    batch: int | None = None,
+    batch_id: int | None = None,
     operators: int | None = None,
     options: Mapping[str, object] | None = None,
     spark: SparkSession | None = None,
@@ -44,7 +44,7 @@ def create(
     Args:
         name: unique in the tree that the checkpoint lies in.
         source: the checkpoint's address, bk://…
-        batch: a committed batch that is still there; None: the newest.
+        batch_id: a committed batch that is still there; None: the newest.
         operators: how many stateful operators the query has; None: as many as our sink has noted, else not known.
             Then a warning says that state may be lost unseen.
         options: Hadoop options `fs.bk.…`.
@@ -57,12 +57,12 @@ def create(
         Unavailable: ZooKeeper or BookKeeper don't answer.
     """
     store = SavepointStore.of(source, options, spark)
-    made = make(store, name, batch, operators)
+    made = make(store, name, batch_id, operators)
     marker_retention.tell_sink(store, store.address, made.query)
     return made
 
 
-def make(store: SavepointStore, name: str, batch: int | None, operators: int | None = None) -> Savepoint:
+def make(store: SavepointStore, name: str, batch_id: int | None, operators: int | None = None) -> Savepoint:
     """Make a savepoint of the checkpoint at the store's address, as `create` does; the sink is not told.
 
     The query may go on, and clean up, meanwhile. When it removes a file of the cut, or frees its ledger, before the
@@ -71,7 +71,7 @@ def make(store: SavepointStore, name: str, batch: int | None, operators: int | N
     source, failed = store.address.uri, ""
     for _ in range(_ATTEMPTS):
         try:
-            return store.create(name, cut_of(HadoopFiles(store.hadoop, source), source, batch, operators))
+            return store.create(name, cut_of(HadoopFiles(store.hadoop, source), source, batch_id, operators))
         except CutFailed as error:
             if str(error) == failed:
                 raise CutFailed(f"No savepoint could be taken of {source}: {failed}") from error
@@ -164,7 +164,7 @@ def opened(
 
 @contextlib.contextmanager
 def cut_to_copy(
-    name: str, store: SavepointStore, batch: int | None, operators: int | None = None
+    name: str, store: SavepointStore, batch_id: int | None, operators: int | None = None
 ) -> Iterator[tuple[SavepointStore, Savepoint, dict[str, int]]]:
     """Give a cut of the checkpoint at the store's address that stays as it is while the block runs; nothing is copied.
 
@@ -176,7 +176,7 @@ def cut_to_copy(
     """
     with _own_place(store, name, "copy") as own:
         cut = posixpath.basename(own.address.path) + _CUT
-        made = make(store, cut, batch, operators)
+        made = make(store, cut, batch_id, operators)
         with store.restore(cut, own.address.path) as (_, lengths):
             pass
         store.delete(cut)  # the files hold their ledgers themselves now

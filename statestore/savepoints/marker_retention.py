@@ -27,7 +27,7 @@ def tell_sink(store: SavepointStore, checkpoint: BkAddress, query: str) -> None:
     """
     if any(store.hadoop.status(checkpoint.at(name).uri) is None for name in (REGISTRATION, METADATA)):
         return
-    batches = [one.batch for one in store.all() if one.query == query and one.state == "ready"]
+    batches = [one.batch_id for one in store.all() if one.query == query and one.state == "ready"]
     kept = checkpoint.at(KEEP).uri
     if batches:
         store.hadoop.replace(kept, json.dumps({"markers_since": min(batches) + 1}).encode())

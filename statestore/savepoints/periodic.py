@@ -88,9 +88,9 @@ class Schedule:
         """
         store = SavepointStore.of(self.checkpoint, self.options)
         before = self._ours(store)
-        newest = max((one.batch for one in before if one.state == "ready"), default=-1)
+        newest = max((one.batch_id for one in before if one.state == "ready"), default=-1)
         made = self._make(store)
-        if made.batch == newest:
+        if made.batch_id == newest:
             # Nothing was committed since: another of the same batch would push out one that is of use.
             bookkeeper.delete(made.name, self.checkpoint, options=self.options)
             return Round(None, *self._prune(store))
@@ -175,7 +175,7 @@ class Periodic:
         for failure in done.failures:
             log.warning("%s", failure)
         if done.made is not None:
-            log.info("savepoint %s holds batch %d", done.made.name, done.made.batch)
+            log.info("savepoint %s holds batch %d", done.made.name, done.made.batch_id)
 
 
 def check_minutes(what: str, minutes: object) -> None:

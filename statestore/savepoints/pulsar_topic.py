@@ -33,7 +33,7 @@ def create(
     source: str,
     to: str,
     *,
-    batch: int | None = None,
+    batch_id: int | None = None,
     operators: int | None = None,
     options: Mapping[str, object] | None = None,
     spark: SparkSession | None = None,
@@ -49,7 +49,7 @@ def create(
     Args:
         source: the checkpoint's address, of any scheme that Hadoop knows.
         to: pulsar://host:port/tenant/namespace/topic.
-        batch, operators: as of `bookkeeper.create`.
+        batch_id, operators: as of `bookkeeper.create`.
         cluster: credentials and TLS; its service URL wins over that of `to`.
         timeout_s: how long the transaction may take. Default 600. A copy that dies leaves it open that long, and hides
             what is written to the topic after it.
@@ -65,17 +65,17 @@ def create(
         return topic.write(cluster or Cluster(where.service_url), where.topic, what, copied, timeout_s, progress)
 
     if is_bk(source):
-        with _held(name, SavepointStore.of(source, options, spark), batch, operators) as (what, held):
+        with _held(name, SavepointStore.of(source, options, spark), batch_id, operators) as (what, held):
             return send(what, held)
     hadoop = Hadoop.of(spark, options)
     failed: Exception | None = None
     for _ in range(_ATTEMPTS):
         try:
-            cut = cut_of(HadoopFiles(hadoop, source), source, batch, operators)
+            cut = cut_of(HadoopFiles(hadoop, source), source, batch_id, operators)
         except CutFailed as error:
             failed = error
             continue
-        what = What(name, source, cut.batch, cut.query, time.time_ns() // 1_000_000)
+        what = What(name, source, cut.batch_id, cut.query, time.time_ns() // 1_000_000)
         try:
             return send(what, HadoopFolder(NewCheckpoint(hadoop, source), cut.lengths))
         except NotFound as error:
@@ -121,9 +121,9 @@ def restore(
 
 @contextlib.contextmanager
 def _held(
-    name: str, store: SavepointStore, batch: int | None, operators: int | None = None
+    name: str, store: SavepointStore, batch_id: int | None, operators: int | None = None
 ) -> Iterator[tuple[What, Source]]:
     """A checkpoint that stays as it is in the meantime."""
-    with bookkeeper.cut_to_copy(name, store, batch, operators) as (own, made, lengths):
-        what = What(name, store.address.uri, made.batch, made.query, made.created_ms)
+    with bookkeeper.cut_to_copy(name, store, batch_id, operators) as (own, made, lengths):
+        what = What(name, store.address.uri, made.batch_id, made.query, made.created_ms)
         yield what, HadoopFolder(NewCheckpoint(own.hadoop, own.address.uri), lengths)

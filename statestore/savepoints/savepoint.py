@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from statestore.errors import InvalidInput
+from statestore.json_fields import from_json
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 
@@ -24,7 +25,7 @@ class Savepoint:
             "deleting" when a deletion has begun. Only a ready one can be restored.
         source: the address of the checkpoint.
         created_ms: when it was begun, milliseconds since the epoch.
-        batch: the newest batch in it; -1 unless ready, as the numbers below are 0 and "" is the query.
+        batch_id: the newest batch in it; -1 unless ready, as the numbers below are 0 and "" is the query.
         query: the id of the query that resumes from it.
         files, ledgers: how many it holds.
         size: bytes of its files.
@@ -36,7 +37,7 @@ class Savepoint:
     state: State
     source: str
     created_ms: int
-    batch: int = -1
+    batch_id: int = -1
     query: str = ""
     files: int = 0
     size: int = 0
@@ -47,7 +48,7 @@ class Savepoint:
     @classmethod
     def said(cls, text: str) -> Savepoint:
         """Read what the jar says of one."""
-        return cls(**json.loads(text))
+        return cls(**from_json(json.loads(text)))
 
 
 def is_name(text: str) -> bool:

@@ -13,6 +13,7 @@ from statestore.checkpoint.cut import Cut
 from statestore.checkpoint.place import check_free
 from statestore.errors import StateStoreError
 from statestore.hadoop.file_systems import Hadoop
+from statestore.json_fields import from_json
 from statestore.savepoints.savepoint import Savepoint
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class SavepointStore:
 
     def all(self) -> list[Savepoint]:
         """Return the savepoints in whatever state, oldest first."""
-        return [Savepoint(**one) for one in json.loads(self._ask("list"))]
+        return [Savepoint(**from_json(one)) for one in json.loads(self._ask("list"))]
 
     def ready(self, name: str) -> Savepoint:
         """Return one that can be restored.
@@ -63,7 +64,7 @@ class SavepointStore:
         """
         paths = json.dumps(list(cut.lengths))
         return Savepoint.said(
-            self._ask("create", name, self.address.uri, self.address.path, cut.batch, cut.query, paths)
+            self._ask("create", name, self.address.uri, self.address.path, cut.batch_id, cut.query, paths)
         )
 
     def take(self, name: str) -> None:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_type_hints
 
 import google_crc32c
 
 from statestore.errors import Damaged, UnknownVersion, Unreadable
+from statestore.json_fields import from_json, key_of, to_json
 
 VERSION: Final = 1
 CHUNK: Final = 1 << 20
@@ -55,7 +56,7 @@ class Manifest:
     Attributes:
         id: of this writing of it.
         name: unique among those on the topic; where it isn't, the newest counts.
-        source, batch, query, created_ms: as of `manifest.Savepoint`.
+        source, batch_id, query, created_ms: as of `manifest.Savepoint`.
         files: how many.
         size: bytes of all files.
         crc32c: over all their bytes, in order.
@@ -65,7 +66,7 @@ class Manifest:
     id: str
     name: str
     source: str
-    batch: int
+    batch_id: int
     query: str
     created_ms: int
     files: int
@@ -81,7 +82,7 @@ class Manifest:
 
     def encode(self) -> bytes:
         """Return it as JSON."""
-        return json.dumps({"v": VERSION, **asdict(self)}, separators=(",", ":")).encode()
+        return json.dumps({"v": VERSION, **to_json(self)}, separators=(",", ":")).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> Manifest:
@@ -99,11 +100,11 @@ class Manifest:
                     f"its manifest has the version {version}, and this statestore reads version {VERSION}. Use a newer "
                     "statestore"
                 )
-            made = cls(**fields)
+            made = cls(**from_json(fields))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Damaged(f"its manifest cannot be read: {data[:200]!r}") from error
         kinds = get_type_hints(cls)
-        wrong = [name for name, value in asdict(made).items() if type(value) is not kinds[name]]
+        wrong = [key_of(name) for name, kind in kinds.items() if type(getattr(made, name)) is not kind]
         wrong += [name for name in ("files", "size", "data", "lists") if name not in wrong and getattr(made, name) < 0]
         if version != VERSION or wrong:
             raise Damaged(f"its manifest cannot be read, {', '.join(wrong) or 'v'} is wrong: {data[:200]!r}")

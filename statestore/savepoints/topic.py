@@ -93,7 +93,7 @@ class What:
 
     name: str
     source: str
-    batch: int
+    batch_id: int
     query: str
     created_ms: int
 
@@ -259,7 +259,7 @@ class _Writing:
             self._part(producer, txn, "files", part)
         what = self._what
         self.manifest = Manifest(
-            *(self._id, what.name, what.source, what.batch, what.query, what.created_ms),
+            *(self._id, what.name, what.source, what.batch_id, what.query, what.created_ms),
             *(len(files), cutter.sum.size, cutter.sum.crc32c, data, self._number - data),
         )
         self._part(producer, txn, "manifest", self.manifest.encode())

@@ -143,7 +143,7 @@ def test_a_savepoint_on_a_topic_is_restored(pulsar: Any, tmp_path: Path) -> None
     put_back(pulsar.service_url, topic, kept.messages("savepoint-topic"))
     ((manifest, name, _, lacks),) = topics.list_topic(cluster, topic)
     assert manifest is not None
-    assert (name, lacks, manifest.batch) == ("kept", "", 1)
+    assert (name, lacks, manifest.batch_id) == ("kept", "", 1)
     assert topics.read(cluster, topic, None, Folder(tmp_path / "restored")) == manifest
     restored = {
         path.relative_to(tmp_path / "restored").as_posix(): path.read_bytes()

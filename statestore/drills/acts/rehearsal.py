@@ -93,7 +93,7 @@ def rehearse(live: Live, acts: Acts) -> None:
         acts.not_tested("savepoints", "the query has none")
         return
     with _restored(live, acts, ready[-1].name) as scratch:
-        _look(live, acts, f"savepoint {ready[-1].name}", query, scratch, ready[-1].batch)
+        _look(live, acts, f"savepoint {ready[-1].name}", query, scratch, ready[-1].batch_id)
 
 
 @contextmanager
@@ -108,17 +108,17 @@ def cut_of(live: Live, acts: Acts) -> Iterator[tuple[str, int]]:
         with _removing(lambda: bookkeeper.delete(name, live.checkpoint, options=live.options)):
             with acts.step("make a savepoint") as note:
                 made = bookkeeper.create(name, live.checkpoint, options=live.options, spark=live.spark)
-                note.detail = f"batch {made.batch}, {made.files} files, {made.size} bytes"
+                note.detail = f"batch {made.batch_id}, {made.files} files, {made.size} bytes"
             with _restored(live, acts, name) as scratch:
-                yield scratch, made.batch
+                yield scratch, made.batch_id
         return
     folder = Path(tempfile.mkdtemp(prefix="statestore-rehearsal-"))
     with _removing(lambda: shutil.rmtree(folder)):
         scratch = (folder / "checkpoint").as_uri()
         with acts.step("copy the checkpoint") as note:
             copied = transfer.copy_checkpoint(live.hadoop, live.checkpoint, scratch)
-            note.detail = f"batch {copied.batch}, {copied.files} files, {copied.bytes} bytes"
-        yield scratch, copied.batch
+            note.detail = f"batch {copied.batch_id}, {copied.files} files, {copied.bytes} bytes"
+        yield scratch, copied.batch_id
 
 
 @contextmanager

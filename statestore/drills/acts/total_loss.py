@@ -121,9 +121,9 @@ def _run_and_lose(scene: _Scene, acts: Acts, scratch: Path) -> str:
             _wait(scene, _SAVED_AT, ended)
         with acts.step("write a savepoint to a topic of the second cluster") as note:
             made = pulsar_topic.create("drill", scene.job.checkpoint, topic)
-            note.detail = f"batch {made.batch}, {made.files} files, {made.size} bytes"
+            note.detail = f"batch {made.batch_id}, {made.files} files, {made.size} bytes"
         with acts.step("let the job run on") as note:
-            note.detail = f"the output is at batch {_wait(scene, made.batch + _FURTHER, ended)}"
+            note.detail = f"the output is at batch {_wait(scene, made.batch_id + _FURTHER, ended)}"
     finally:
         driver.end()
     acts.tell("lose the driver, its disk, and the cluster with the checkpoint")
@@ -148,17 +148,17 @@ def _bring_back(scene: _Scene, acts: Acts, saved: str) -> None:
 
         with acts.step("restore the savepoint and roll it forward") as note:
             done = roll_forward.restore_in_step(saved, target, job.start, scene.output, spark=spark, observer=observe)
-            note.detail = f"from batch {done.began_at} to {done.batch}. The restore took {restored_s:.1f} s"
-        acts.check("the state is as far as the output", scene.newest() == done.batch, note.detail)
+            note.detail = f"from batch {done.began_at} to {done.batch_id}. The restore took {restored_s:.1f} s"
+        acts.check("the state is as far as the output", scene.newest() == done.batch_id, note.detail)
         found = snapshots(target, spark=spark)
         versions = min(len(store.versions) for store in found.stores)
-        acts.write(StateEvent(_JOB, done.batch, versions, pulsar_topic.find(saved).size / 1e6 / restored_s))
+        acts.write(StateEvent(_JOB, done.batch_id, versions, pulsar_topic.find(saved).size / 1e6 / restored_s))
         with acts.step("go on") as note:
             query = job.start(spark, target, EVERY)
             try:
-                _wait(scene, done.batch + 1, lambda: not query.isActive)
-                acts.write(Recovered(1, f"batch {done.batch + 1}"))
-                _wait(scene, done.batch + _FURTHER, lambda: not query.isActive)
+                _wait(scene, done.batch_id + 1, lambda: not query.isActive)
+                acts.write(Recovered(1, f"batch {done.batch_id + 1}"))
+                _wait(scene, done.batch_id + _FURTHER, lambda: not query.isActive)
             finally:
                 query.stop()
             # Stopped in the middle, perhaps: one more batch is run to its end, so that state and output are the same.

@@ -102,7 +102,7 @@ def test_a_bootstrapped_query_is_one_that_has_read_the_history(name: str, spark:
     history = session.read.schema("at bigint, value bigint").csv(str(past))
     history = history.select(F.timestamp_seconds("at").alias("at"), "value")
     made = bootstrap(query, history, (tmp_path / "made").as_uri(), output_mode=mode)
-    assert made.batch == after_history
+    assert made.batch_id == after_history
     assert [path.name for path in tmp_path.iterdir() if "history" in path.name] == []
     assert verify((tmp_path / "made").as_uri(), operators=1).findings == ()
     never, found = (tmp_path / "never").as_uri(), (tmp_path / "made").as_uri()

@@ -79,7 +79,7 @@ def test_the_command_tells_of_two_savepoints(
     monkeypatch.setattr(difference, "spark_for", session)
     uri, name = checkpoints["rocksdb"], f"s{uuid.uuid4().hex[:8]}"
     for batch in (1, 2):
-        savepoints.create(f"{name}-{batch}", uri, batch=batch)
+        savepoints.create(f"{name}-{batch}", uri, batch_id=batch)
     try:
         with pytest.raises(InvalidInput, match="Say in which tree"):
             difference.diff(f"{name}-1", f"{name}-2")

@@ -61,12 +61,12 @@ def test_the_state_goes_on_as_that_of_a_run_that_never_stopped(
     provider: str, query: str, partitions: int, checkpoints: dict[str, str], spark: SparkSession, bk: str
 ) -> None:
     original, name, target = checkpoints[provider], f"s{uuid.uuid4().hex[:8]}", f"{bk}/rescaled"
-    savepoints.create(name, original, batch=1)
+    savepoints.create(name, original, batch_id=1)
     try:
         done = rescale(name, target, partitions, spark=spark)
     finally:
         savepoints.delete(name, original)
-    assert (done.state_of, done.batch, done.partitions_before, done.partitions) == (1, 2, 2, partitions)
+    assert (done.state_of, done.batch_id, done.partitions_before, done.partitions) == (1, 2, 2, partitions)
     assert done.rows > 0
     assert contents(spark, target, 2) == contents(spark, original, 1)
     files = HadoopFiles(Hadoop.of(spark), target)
@@ -162,7 +162,7 @@ def test_the_output_is_that_of_a_run_that_never_stopped(
     found = {batch: rows for batch, rows in found.items() if batch <= at}
     for source, target, partitions in ((first, second, 1), (second, third, 3)):
         done = rescale(source.as_uri(), target.as_uri(), partitions, spark=spark)
-        assert (done.state_of, done.batch) == (at, at + 1)
+        assert (done.state_of, done.batch_id) == (at, at + 1)
         outputs(spark, provider, query, target.as_uri(), at + 4, found)
         at = clean_end(target)
         assert at + 1 not in found or found.pop(at + 1) is not None
@@ -201,16 +201,16 @@ def test_the_sink_goes_on_exactly_once(spark: SparkSession, bk: str, pulsar: Any
     assert {status.uri: status.mtime_ms for status in hadoop.walk(live)} == before, "the original is as it was"
     savepoints.create(f"{job.name}-wide", wide)
     done = restore_in_step(f"{job.name}-wide", f"{bk}/in-step", job, job.output, spark=session)
-    assert (done.batch, done.replayed) == (up.batch, 0), "as the output is: the batch in its place has no output"
+    assert (done.batch_id, done.replayed) == (up.batch_id, 0), "as the output is: the batch in its place has no output"
     savepoints.delete(f"{job.name}-wide", wide)
-    run_once(wide, up.batch + 2)
+    run_once(wide, up.batch_id + 2)
     down = rescale(wide, narrow, 1, spark=session)
-    run_once(narrow, down.batch + 2)
+    run_once(narrow, down.batch_id + 2)
 
     values = sorted(values_of(pulsar.service_url, job.topic))
     batches = len(values) // 3
     assert values == written(range(batches))
-    assert batches >= up.state_of + 1 + (down.state_of - up.batch) + 2
+    assert batches >= up.state_of + 1 + (down.state_of - up.batch_id) + 2
 
     # State of a savepoint that the output has gone past is rescaled, but its sink writes nothing of it.
     stale = f"{bk}/stale"

@@ -158,7 +158,7 @@ def test_a_kill_at_each_step(what: str, least: int, live: str, spark: SparkSessi
     if what == "rescale a savepoint":
         target, source, name = f"{bk}/new", f"{bk}/live", f"s{uuid.uuid4().hex[:8]}"
         run(spark, "changelog1", "aggregation", source, 3)
-        savepoints.create(name, source, batch=2)
+        savepoints.create(name, source, batch_id=2)
     before = content(spark, source)
     work = Work(what.split()[0], target, name or source)
     code, moments = drive(work)

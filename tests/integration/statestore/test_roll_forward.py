@@ -59,9 +59,9 @@ def test_a_roll_forward_that_dies_after_each_step_goes_on(
     live, target = f"{bk}/live", f"{bk}/restored"
     job.run_to(spark, live, 2)
     savepoint = savepoints.create(name, live)
-    job.run_to(spark, live, savepoint.batch + 4)
+    job.run_to(spark, live, savepoint.batch_id + 4)
     query = job(spark, live, {"processingTime": "1 hour"})
-    until_batch(query, savepoint.batch + 4)
+    until_batch(query, savepoint.batch_id + 4)
     hadoop = Hadoop.of(spark)
 
     with pytest.raises(OwnerAlive, match="Stop its query first"):
@@ -72,7 +72,7 @@ def test_a_roll_forward_that_dies_after_each_step_goes_on(
 
     hadoop.delete(live, recursive=True)
     output_at = newest(job.output)
-    assert output_at >= savepoint.batch + 4
+    assert output_at >= savepoint.batch_id + 4
     seen: list[tuple[RollForwardStep, int]] = []
     for step in RollForwardStep:
 
@@ -84,9 +84,9 @@ def test_a_roll_forward_that_dies_after_each_step_goes_on(
         with pytest.raises(Crash):
             restore_in_step(name, target, job, job.output, spark=spark, observer=dies)
     done = restore_in_step(name, target, job, job.output, spark=spark)
-    assert (done.batch, done.replayed) == (output_at, 0)
+    assert (done.batch_id, done.replayed) == (output_at, 0)
     replayed = [batch for step, batch in seen if step is RollForwardStep.REPLAY]
-    assert replayed == list(range(savepoint.batch + 1, output_at + 1)), "each once, in order"
+    assert replayed == list(range(savepoint.batch_id + 1, output_at + 1)), "each once, in order"
     assert [step for step, _ in seen].count(RollForwardStep.RESTORE) == 1
     assert newest(job.output) == output_at, "nothing was written"
     assert state(spark, target, output_at) == counted(output_at)
@@ -109,7 +109,7 @@ def test_files_are_read_again_as_the_original_has_noted_them(
     job.add_files(3)
     job(spark, live, {"availableNow": True}).awaitTermination()
     savepoint = savepoints.create(name, live)
-    assert json.loads(hadoop.read(f"{live}/eos-keep.json")) == {"markers_since": savepoint.batch + 1}
+    assert json.loads(hadoop.read(f"{live}/eos-keep.json")) == {"markers_since": savepoint.batch_id + 1}
     job.add_files(9)  # Spark makes one file of the source's log after the tenth entry
     job(spark, live, {"availableNow": True}).awaitTermination()
     output_at = newest(job.output)
@@ -139,7 +139,7 @@ def test_files_are_read_again_as_the_original_has_noted_them(
         restore_in_step(name, target, endless, job.output, spark=spark)
     job.close()
     done = restore_in_step(name, target, job, job.output, spark=spark)
-    assert done.batch == output_at
+    assert done.batch_id == output_at
     assert state(spark, target, output_at) == counted(output_at)
     job.close()
 
@@ -163,7 +163,7 @@ def test_the_command_goes_on_after_it_was_killed(
     live, target = f"{bk}/live", f"{bk}/restored"
     job.run_to(spark, live, 1)
     savepoint = savepoints.create(name, live)
-    job.run_to(spark, live, savepoint.batch + 4)
+    job.run_to(spark, live, savepoint.batch_id + 4)
     output_at = newest(job.output)
 
     first = command(job, name, target)
@@ -175,14 +175,14 @@ def test_the_command_goes_on_after_it_was_killed(
             break
     os.killpg(first.pid, signal.SIGKILL)
     first.communicate()
-    assert said[-1:] == [f"batch {savepoint.batch + 1} was run again\n"], "".join(said)
+    assert said[-1:] == [f"batch {savepoint.batch_id + 1} was run again\n"], "".join(said)
 
     second = command(job, name, target, "--json")
     out, err = second.communicate(timeout=400)
     assert second.returncode == 0, err[-3000:]
     done = json.loads(out)
     assert done["batch"] == output_at
-    assert done["began_at"] > savepoint.batch
+    assert done["began_at"] > savepoint.batch_id
     assert state(spark, target, output_at) == counted(output_at)
     assert newest(job.output) == output_at
     savepoints.delete(name, bk)

@@ -98,7 +98,7 @@ def test_a_savepoint_outlives_its_checkpoint_and_lets_go_of_all(tree: Tree) -> N
     # Of a batch that isn't committed:
     tree.hadoop.write(f"{source}/state/0/0/3.snapshot", files["state/0/0/3.snapshot"])
     made = tree.create("one", source)
-    assert (made.state, made.batch, made.query) == ("ready", 1, "3f0c")
+    assert (made.state, made.batch_id, made.query) == ("ready", 1, "3f0c")
     tree.hadoop.delete(source, recursive=True)
     tree.sweep()
     held = [ledger for ledger in tree.ledgers() if "one" in ledger.savepoints]
@@ -117,7 +117,7 @@ def test_a_savepoint_outlives_its_checkpoint_and_lets_go_of_all(tree: Tree) -> N
     tree.sweep()
     assert content(tree.hadoop, target).keys() == restored.keys() | {"state/0/_metadata/v2/0"}
     again = tree.create("again", target)
-    assert again.batch == 1
+    assert again.batch_id == 1
     tree.delete("again")
     tree.hadoop.delete(target, recursive=True)
     tree.sweep()
@@ -158,7 +158,7 @@ def test_what_is_not_there_or_taken_is_refused(tree: Tree) -> None:
     with pytest.raises(NotFound, match=r"There is no checkpoint at .*/nothing"):
         tree.create("one", f"{tree.uri}nothing")
     with pytest.raises(InvalidInput, match="Batch 7 is not committed, or was cleaned away"):
-        tree.create("one", source, batch=7)
+        tree.create("one", source, batch_id=7)
     assert savepoints.list_savepoints(tree.uri, options=tree.options) == []
     tree.create("one", source)
     with pytest.raises(InvalidInput, match="a savepoint one in this tree already"):
@@ -233,7 +233,7 @@ def test_a_topic_carries_a_checkpoint_from_and_to_any_file_system(tree: Tree, pu
     made = pulsar_topic.create(
         "one", source, to, options=tree.options, progress=lambda done, total: told.append((done, total))
     )
-    assert (made.batch, made.query, made.source) == (1, "3f0c", source)
+    assert (made.batch_id, made.query, made.source) == (1, "3f0c", source)
     assert told[-1] == (made.size, made.size)
     assert savepoints.list_savepoints(tree.uri, options=tree.options) == [], "the hold on the ledgers is given back"
     assert list(tree.hadoop.walk(f"{tree.uri}.savepoints")) == []

@@ -102,12 +102,12 @@ def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
     assert progress is not None
     last = progress["batchId"]
     query.stop()
-    assert 3 <= made.batch <= copied.batch <= last
+    assert 3 <= made.batch_id <= copied.batch_id <= last
     assert made.query == copied.query == str(query.id)
-    assert made.batch < last - 4, "the query went on, and has cleaned up what the savepoint holds"
+    assert made.batch_id < last - 4, "the query went on, and has cleaned up what the savepoint holds"
 
     hadoop = job.hadoop()
-    assert str(made.batch) not in [one.name for one in hadoop.list(f"{source}/commits")]
+    assert str(made.batch_id) not in [one.name for one in hadoop.list(f"{source}/commits")]
     hadoop.delete(source, recursive=True)
     freed = hadoop.jvm.eos.bk.Maintenance.sweep(hadoop.file_system(job.uri))
     assert list(freed) != [], "what only the cleaned batches needed"
@@ -124,7 +124,9 @@ def test_the_query_resumes_from_a_savepoint_taken_while_it_ran(
         assert counts == job.expected()
         assert str(resumed.id) == made.query
         first = resumed.recentProgress[0]["batchId"]
-        assert first == (made.batch if target.endswith("zero-copy") else copied.batch) + 1, "it resumed, not began"
+        assert first == (made.batch_id if target.endswith("zero-copy") else copied.batch_id) + 1, (
+            "it resumed, not began"
+        )
 
     savepoints.delete("running", job.uri, options=job.options)
     hadoop.jvm.eos.bk.Maintenance.sweep(hadoop.file_system(job.uri))

@@ -47,7 +47,7 @@ def test_each_form_is_read(name: str, written: Path) -> None:
     assert [finding.message for finding in found.findings] == []
     listed = read_snapshots(files)
     assert listed.loadable[-1] == committed(files)[-1]
-    assert cut_of(files, "here").batch == listed.loadable[-1]
+    assert cut_of(files, "here").batch_id == listed.loadable[-1]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -100,6 +100,6 @@ def test_spark_goes_on_from_what_is_made_of_each_form(name: str, spark: SparkSes
     done = rescale(source, rescaled, 3, spark=spark)
     check(rescaled)
     assert state_difference(source, rescaled, spark=spark).collect() == []
-    goes_on(rescaled, done.batch + 3)
-    later = state_difference(copied, rescaled, spark=spark, batch_a=last + 2, batch_b=done.batch + 2)
+    goes_on(rescaled, done.batch_id + 3)
+    later = state_difference(copied, rescaled, spark=spark, batch_a=last + 2, batch_b=done.batch_id + 2)
     assert later.collect() == []

@@ -50,12 +50,12 @@ def test_output_and_state_are_in_step_in_the_savepoint_that_a_query_ends_with(
     made = stop_with_savepoint(query, f"{job.name}-end")
     assert not runs(query)
     assert query.exception() is None, "not one batch was cut short"
-    assert made.batch == newest(job) == max(committed(HadoopFiles(Hadoop.of(spark), live)))
+    assert made.batch_id == newest(job) == max(committed(HadoopFiles(Hadoop.of(spark), live)))
     job.close()
 
     savepoints.restore(made.name, resumed)
     idle = job(spark, resumed, {"processingTime": "1 hour"})
-    until_batch(idle, made.batch + 1)
+    until_batch(idle, made.batch_id + 1)
     with pytest.raises(InvalidInput, match=f"There is a savepoint {made.name} already. The query runs on"):
         stop_with_savepoint(idle, made.name)
     assert runs(idle)
@@ -63,8 +63,8 @@ def test_output_and_state_are_in_step_in_the_savepoint_that_a_query_ends_with(
     later = stop_with_savepoint(idle, f"{job.name}-later")
     assert time.monotonic() - began < 300, "it doesn't wait for the next trigger"
     job.close()
-    assert later.batch == newest(job) == made.batch + 1
-    assert sorted(values_of(pulsar.service_url, job.topic)) == written(range(later.batch + 1))
+    assert later.batch_id == newest(job) == made.batch_id + 1
+    assert sorted(values_of(pulsar.service_url, job.topic)) == written(range(later.batch_id + 1))
     for one in (made, later):
         savepoints.delete(one.name, bk)
 
@@ -95,7 +95,7 @@ def test_the_batch_in_hand_ends_however_long_it_takes(spark: SparkSession, bk: s
     threading.Timer(1, go_on.set).start()  # while the next call waits
     made = stop_with_savepoint(query, name)
     assert begun == ended == [0]
-    assert made.batch == 0
+    assert made.batch_id == 0
     savepoints.delete(name, bk)
 
 

@@ -63,7 +63,7 @@ def test_the_copy_of_a_running_query_goes_on_to_the_same_result(
     target = f"{bk}/copy" if scheme == "bk" else f"file://{tmp_path}/copy"
     told: list[tuple[int, int, int]] = []
     copied = transfer.copy_checkpoint(hadoop, f"{bk}/q", target, lambda *now: told.append(now))
-    feed_until_committed(feeder, process, hadoop, f"{bk}/q", copied.batch + 2)
+    feed_until_committed(feeder, process, hadoop, f"{bk}/q", copied.batch_id + 2)
     stop.touch()
     out, err = process.communicate(timeout=400)
     assert process.returncode == 0, err[-4_000:]
@@ -71,14 +71,14 @@ def test_the_copy_of_a_running_query_goes_on_to_the_same_result(
     assert whole == feeder.counts
 
     files = HadoopFiles(hadoop, target)
-    assert committed(files)[-1] == max(batch_ids(files, "offsets")) == copied.batch >= 8
+    assert committed(files)[-1] == max(batch_ids(files, "offsets")) == copied.batch_id >= 8
     assert told[-1][2] <= copied.bytes
     if scheme == "file":
         report = inspect(LocalFiles(tmp_path / "copy"), 1)
         assert not [finding for finding in report.findings if finding.severity == "error"]
     again = run_job("count", checkpoint=target, files=str(feeder.folder), provider=provider)
     assert again["counts"] == whole
-    assert again["batch"] > copied.batch
+    assert again["batch"] > copied.batch_id
 
 
 # ---- the log of a file source

@@ -37,7 +37,7 @@ def test_the_names_of_a_savepoint_on_bookkeeper_are_read(tree: tuple[str, dict[s
     """Its bytes lie in ledgers of a BookKeeper that is gone; its names say all the rest."""
     uri, options = tree
     (found,) = savepoints.list_savepoints(uri, options=options)
-    assert (found.name, found.state, found.batch) == ("kept", "ready", 1)
+    assert (found.name, found.state, found.batch_id) == ("kept", "ready", 1)
     assert found.query == json.loads(kept.checkpoint()["metadata"])["id"]
     assert found.files > 10
     place = f"bk://{zookeeper}/restored"

@@ -28,7 +28,7 @@ def folder(unpacked: Path, tmp_path: Path) -> Path:
 def test_it_holds_what_the_newest_batch_needs_and_no_state_besides(name: str, unpacked: Path) -> None:
     folder = unpacked / name
     cut = cut_of(LocalFiles(folder), "q")
-    assert cut.batch == 7
+    assert cut.batch_id == 7
     assert cut.query == json.loads((folder / "metadata").read_text())["id"]
     assert cut.lengths.keys() == needs_of(LocalFiles(folder), 7).files.keys()
     assert all((folder / path).stat().st_size == length for path, length in cut.lengths.items())
@@ -39,7 +39,7 @@ def test_it_holds_what_the_newest_batch_needs_and_no_state_besides(name: str, un
 def test_an_older_batch_and_a_sinks_own_file(folder: Path) -> None:
     (folder / "eos-sink.json").write_text("{}")
     cut = cut_of(LocalFiles(folder), "q", 6)
-    assert cut.batch == 6
+    assert cut.batch_id == 6
     assert cut.lengths["eos-sink.json"] == 2
     assert {"offsets/7", "commits/7"}.isdisjoint(cut.lengths.keys() | cut.history)
 

@@ -97,7 +97,7 @@ def test_a_copy_has_what_the_newest_batch_needs_and_no_more(name: str, unpacked:
         assert data == (source / path).read_bytes() or path.startswith(f"state/{path.split('/')[1]}/_metadata/v2")
     report = inspect(LocalFiles(Path(f"{source}-copy")), 1)
     assert not [finding for finding in report.findings if finding.severity == "error"]
-    assert (copied.batch, copied.files, copied.bytes) == (last, len(found), sum(map(len, found.values())))
+    assert (copied.batch_id, copied.files, copied.bytes) == (last, len(found), sum(map(len, found.values())))
     assert told[-1] == (copied.files, copied.files, copied.bytes)
 
 
@@ -121,7 +121,7 @@ def test_a_newer_batch_is_taken_when_files_go(tmp_path: Path) -> None:
             path.unlink()
 
     copied, _ = copy(source, go_on)
-    assert copied.batch == 1
+    assert copied.batch_id == 1
     found = files_of(target)
     assert found.keys() >= {"commits/1", "offsets/0", "offsets/1", "state/0/0/2.snapshot", "state/0/1/2.snapshot"}
     # Copied for batch 0, of no use to batch 1.
@@ -201,7 +201,7 @@ def test_a_commit_that_is_cleaned_at_the_last_moment_is_in_the_copy(source: Path
             (source / "commits" / str(last)).unlink()
 
     copied, _ = copy(source, clean)
-    assert copied.batch == last
+    assert copied.batch_id == last
     assert f"commits/{last}" in files_of(Path(f"{source}-copy"))
 
 

@@ -140,7 +140,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 def test_each_batch_is_run_once_with_the_input_that_it_had(world: World) -> None:
     done = world.roll()
-    assert (done.began_at, done.batch, done.replayed) == (AT, TO, TO - AT)
+    assert (done.began_at, done.batch_id, done.replayed) == (AT, TO, TO - AT)
     assert world.ran == list(range(AT + 1, TO + 1))
     assert world.registered == Registration("counts", OUTPUT.topic, 4)
     assert world.roll().replayed == 0
@@ -162,7 +162,7 @@ def test_after_a_death_at_any_step_it_goes_on(step: RollForwardStep, batch: int,
     with pytest.raises(Crash):
         world.roll(observer=dies)
     done = world.roll()
-    assert done.batch == TO
+    assert done.batch_id == TO
     assert world.ran == list(range(AT + 1, TO + 1)), "each once"
     assert world.registered.rolls_forward_from is None
 
@@ -180,7 +180,7 @@ def test_what_a_refused_query_has_planned_is_replaced(world: World) -> None:
     (world.target / "offsets" / str(AT + 1)).write_text(text(99))
     (world.target / "offsets" / str(AT + 2)).write_text(text(100))
     (world.target / "sources/0" / str(AT + 1)).write_text("all files at once")
-    assert world.roll().batch == TO
+    assert world.roll().batch_id == TO
     assert world.ran == list(range(AT + 1, TO + 1))
 
 

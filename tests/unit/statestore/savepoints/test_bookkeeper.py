@@ -49,7 +49,7 @@ class Played(SavepointStore):
         answer = next(self.answers)
         if answer is not None:
             raise answer
-        self.made.append(Savepoint(name, "ready", SOURCE, len(self.made), cut.batch, cut.query))
+        self.made.append(Savepoint(name, "ready", SOURCE, len(self.made), cut.batch_id, cut.query))
         return self.made[-1]
 
     def all(self) -> list[Savepoint]:
@@ -72,7 +72,7 @@ def cuts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_when_a_ledger_is_freed_meanwhile_a_newer_cut_is_taken() -> None:
     store = Played(CutFailed("Ledger 7 was freed"), CutFailed("Ledger 8 was freed"), None)
-    assert bookkeeper.make(store, "one", None).batch == 2
+    assert bookkeeper.make(store, "one", None).batch_id == 2
 
 
 def test_a_checkpoint_that_always_changes_is_given_up(cuts: list[int]) -> None:

@@ -86,8 +86,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def test_the_newest_are_kept(world: World) -> None:
     rounds = [world.round() for _ in range(4)]
-    assert [one.made.batch for one in rounds if one.made] == [1, 2, 3, 4]
-    assert [one.batch for one in world.tree.there] == [3, 4]
+    assert [one.made.batch_id for one in rounds if one.made] == [1, 2, 3, 4]
+    assert [one.batch_id for one in world.tree.there] == [3, 4]
     assert [len(one.deleted) for one in rounds] == [0, 0, 1, 1]
     assert world.tree.names[-1] == "p-1b4e28ba-20270115T080400Z"
 

@@ -48,7 +48,7 @@ class Played(SavepointStore):
         return list(self.tree.savepoints.values())
 
     def create(self, name: str, cut: Cut) -> Savepoint:
-        made = self.tree.savepoints[name] = Savepoint(name, "ready", self.address.uri, 0, cut.batch, cut.query)
+        made = self.tree.savepoints[name] = Savepoint(name, "ready", self.address.uri, 0, cut.batch_id, cut.query)
         return made
 
     def take(self, name: str) -> None:
@@ -75,7 +75,7 @@ def test_a_copy_leaves_nothing_and_shows_that_its_maker_lives(store: Played) -> 
     with pulsar_topic._held("nightly", store, None) as (what, files):
         (one,) = store.all()
         assert (one.name[:13], one.state, len(one.name)) == ("nightly-copy-", "building", 25)
-        assert (what.name, what.source, what.batch, files.files()) == ("nightly", SOURCE, 7, [("metadata", 5)])
+        assert (what.name, what.source, what.batch_id, files.files()) == ("nightly", SOURCE, 7, [("metadata", 5)])
         assert store.tree.places == {f"bk://zk:2181/.savepoints/{one.name}"}
     assert (store.all(), store.tree.places) == ([], set())
 
