@@ -68,8 +68,10 @@ def named_by(option: str) -> str:
 def gone(topic: str, read: EntryId) -> str:
     """Return the words for a physical topic that is gone. Args: the topic; the entry up to which the query has read."""
     return (
-        f"the topic {topic} is gone. The query had read it up to {read}. "
-        f"The unread messages in it are lost.{named_by('failOnDataLoss')}"
+        f"the topic {topic} is gone. The query had read it up to {read}, and it can't be known whether later messages "
+        "were deleted with it. A command deletes a topic. A broker does it too, once every message is acknowledged, "
+        "where the policy inactive-topic-policies says delete_when_subscriptions_caught_up. Choose "
+        f"delete_when_no_subscriptions instead.{named_by('failOnDataLoss')}"
     )
 
 
