@@ -24,9 +24,6 @@ from eos.pulsar.net.client import Client
 _CONNECTED: Final = "412"
 """The broker's status for the deletion of a topic that a client is connected to."""
 
-_REPLICATED: Final = "topic is replicated on clusters"
-"""Its words for that of a topic which is replicated to other clusters (PersistentTopicsBase)."""
-
 
 def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = DEFAULT_NAMESPACE) -> None:
     """Delete the control log of a sink.
@@ -54,13 +51,6 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = DEFAUL
     except Refused as error:
         if error.code == _CONNECTED:
             raise OwnerAlive(f"{alive(seen.name, topic)} ({error})") from error
-        if _REPLICATED in error.detail:
-            raise InvalidInput(
-                f"A broker deletes no topic that is replicated, and the log is still there ({error}). Keep the topic "
-                f"in its cluster: `pulsar-admin topics set-replication-clusters --clusters CLUSTER {topic}`, where "
-                "CLUSTER is the name of this cluster. Then reset the sink again. A log of the same name in another "
-                "cluster belongs to another sink, and stays."
-            ) from error
         raise
 
 

@@ -16,7 +16,7 @@ from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.authentication import secret, without
 from eos.pulsar.net.service_url import refuse_user
 from eos.pulsar.net.transport import tls_advice, tls_context
-from eos.pulsar.protocol.refusals import advice_for
+from eos.pulsar.protocol.refusals import advice_for, refused
 from eos.pulsar.protocol.topics import full_name
 
 FORBIDDEN = ("401", "403")
@@ -173,7 +173,10 @@ def _problem(asked: str, answer: httpx.Response) -> EosError:
     reason = without(shown.encode(), reason.strip().split("\n\nStacktrace")[0])
     if answer.status_code == httpx.codes.NOT_FOUND and "topic" in reason.lower():
         return TopicMissing(reason)
-    return Refused(asked, str(answer.status_code), reason, advice_for(reason) if answer.is_server_error else "")
+    status = str(answer.status_code)
+    if answer.is_server_error:  # of any cause, which its words alone may name
+        return Refused(asked, status, reason, advice_for(reason))
+    return refused(asked, status, reason)
 
 
 def path_of(topic: str, *, scheme: bool = True) -> str:

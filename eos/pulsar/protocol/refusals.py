@@ -1,7 +1,8 @@
 """What a broker's answer means for the one who asked: can it pass, who must change something, and what helps?
 
-The codes are those of `ServerError` in PulsarApi.proto. Which exception of the broker becomes which code is told by
-BrokerServiceException.getClientErrorCode; a code that stands for many exceptions is taken for one that can pass.
+The codes are those of `ServerError` in PulsarApi.proto, and HTTP statuses of the admin API. Which exception of the
+broker becomes which code is told by BrokerServiceException.getClientErrorCode; a code that stands for many exceptions
+is taken for one that can pass.
 """
 
 from __future__ import annotations
@@ -193,6 +194,15 @@ ANSWERS: Final = (
     Answer("TransactionConflict"),
     Answer("TransactionNotFound"),
     Answer("ProducerFenced"),
+    # Of the admin API. Its codes are HTTP statuses.
+    Answer(
+        "422",
+        "topic is replicated on clusters",
+        RefusedForGood,
+        "A broker deletes no topic that is replicated to other clusters. Keep it in its own first, and try again: "
+        "pulsar-admin topics set-replication-clusters --clusters CLUSTER TOPIC (CLUSTER: the name of this cluster). "
+        "The topic of that name in another cluster stays, with what it holds",
+    ),
 )
 """The one table of answers. The first row counts whose code is the answer's and whose words the answer's contain.
 

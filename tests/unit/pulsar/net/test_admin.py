@@ -48,7 +48,7 @@ class Server:
                 self.end_headers()
                 self.wfile.write(body)
 
-            do_POST = do_GET  # noqa: N815
+            do_POST = do_DELETE = do_GET  # noqa: N815
 
             def log_message(self, format: str, *args: object) -> None:
                 """Say nothing."""
