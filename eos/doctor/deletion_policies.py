@@ -60,7 +60,20 @@ def _of_log(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]
                 "by now. The sink makes it again when its query starts. Let nobody delete it.",
             )
         )
-    yield from found or [good(about, "No TTL and no backlog quota touch it, and a subscription retains its records.")]
+    clusters = admin.replicated_on(topic)
+    if len(clusters) > 1:
+        found.append(
+            care(
+                about,
+                f"{topic} is replicated on {', '.join(clusters)}. Its records stay in their cluster all the same. But "
+                "no replicator gets in while a driver is connected, so the log of this name in another cluster "
+                "counts as replication backlog there, and no broker deletes a replicated topic. Keep each in its own "
+                f"cluster with pulsar-admin topics set-replication-clusters --clusters CLUSTER {topic} (CLUSTER: the "
+                "name of that cluster)",
+            )
+        )
+    said = "No TTL, no backlog quota and no replicator touch it, and a subscription retains its records."
+    yield from found or [good(about, said)]
 
 
 def _of_rows(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
+import pytest
+
 from eos.config import Cluster
+from eos.errors import InvalidInput, Refused
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from tests.contract.test_transactions import end, transaction
 from tests.regions import Regions
@@ -59,3 +64,18 @@ def test_committed_rows_are_replicated_as_plain_messages_and_aborted_rows_are_no
         end(east, committed, commit=True)
         seen = seen_until(reader, b"behind")
     assert seen == [(row, "east") for row in (b"committed 1", b"committed 2", b"behind")]
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_a_replicated_topic_is_not_deleted_and_the_answer_names_the_way_out(regions: Regions, partitions: int) -> None:
+    topic = regions.create_topic(f"kept-{partitions}", partitions)
+    with Client(Cluster(regions.east.service_url)) as client, Admin(regions.east.admin_url) as admin:
+        for physical in client.physical_topics(topic):
+            client.producer(physical).close()  # its broker has it, and a replicator
+        with pytest.raises(Refused, match="set-replication-clusters --clusters CLUSTER TOPIC") as refused:
+            (admin.delete_partitioned if partitions else admin.delete)(topic)
+        assert isinstance(refused.value, InvalidInput)
+        assert admin.replicated_on(topic) == ("east", "west")
+        where = f"{regions.east.admin_url}/admin/v2/{topic.replace('://', '/')}/replication"
+        httpx.post(where, json=["east"], timeout=30).raise_for_status()  # what the command asks for
+        until(lambda: admin.replicated_on(topic) == ("east",), "the topic keeps its namespace's policy")

@@ -177,6 +177,10 @@ class Admin(AdminRequests):
             most_consumers=int(self._policy(topic, "maxConsumers") or 0),
         )
 
+    def replicated_on(self, topic: str) -> tuple[str, ...]:
+        """Return the clusters that a topic is replicated on, its own among them, by its policies or its namespace's."""
+        return tuple(sorted(self._policy(topic, "replication") or ()))
+
     def read_rates(self, topic: str) -> tuple[str, ...]:
         """Return the rates that limit the reading of a topic, or of the one that a partition belongs to, in words."""
         return tuple(rates_in({one: self._policy(topic, one) for one in ("dispatchRate", "subscriptionDispatchRate")}))

@@ -33,6 +33,7 @@ class FakeAdmin:
     gone: tuple[str, ...] = ()
     number: int = 0
     filters: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    clusters: tuple[str, ...] = ("here",)
 
     def partitions(self, topic: str) -> int:
         return self.number
@@ -56,6 +57,10 @@ class FakeAdmin:
     def backlog(self, topic: str) -> Backlog:
         self.asked.append(topic)
         return self.backlogs.get(topic, Backlog(30, 30, "reader", {"reader": 7}))
+
+    def replicated_on(self, topic: str) -> tuple[str, ...]:
+        assert topic == LOG, "rows may be replicated"
+        return self.clusters
 
     def subscriptions(self, topic: str) -> tuple[str, ...]:
         return self.subscribed.get(topic, ())
@@ -104,6 +109,12 @@ def test_a_log_that_its_sink_can_hold_and_read_is_well(most: int) -> None:
 def test_a_log_without_the_subscription_that_retains_it_needs_care() -> None:
     log, _ = looked_at(FakeAdmin(subscribed={}))
     assert (log.verdict, '"__eos-hold"' in log.said) == (CheckVerdict.CARE, True)
+
+
+def test_a_log_that_is_replicated_needs_care_and_is_told_with_the_command_that_keeps_it_in_its_cluster() -> None:
+    log, rows = looked_at(FakeAdmin(clusters=("elsewhere", "here")))
+    assert (log.about, log.verdict, rows.verdict) == ("log of rows", CheckVerdict.CARE, CheckVerdict.GOOD)
+    assert f"pulsar-admin topics set-replication-clusters --clusters CLUSTER {LOG}" in log.said
 
 
 @pytest.mark.parametrize("retention", [{"retention_minutes": 0}, {"retention_mb": 0}])

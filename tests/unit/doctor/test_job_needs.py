@@ -60,6 +60,9 @@ class Cluster:
     def close(self) -> None:
         self.opened.append("closed")
 
+    def replicated_on(self, topic: str) -> tuple[str, ...]:
+        return ("here",)
+
     def subscriptions(self, topic: str) -> tuple[str, ...]:
         return ("__eos-hold",)
 

@@ -101,6 +101,15 @@ def test_what_an_entry_is(server: Server, headers: dict[str, str], status: int, 
             admin.entry_kind("persistent://public/default/t/x", EntryId(5, 4))
 
 
+@pytest.mark.parametrize(("told", "clusters"), [(["west", "east"], ("east", "west")), (None, ())])
+def test_the_clusters_that_a_topic_is_replicated_on(
+    server: Server, told: list[str] | None, clusters: tuple[str, ...]
+) -> None:
+    server.answers = {f"{TOPIC}/replication?applied=true": (200, told)}
+    with Admin(server.url) as admin:
+        assert admin.replicated_on("persistent://public/default/t/x") == clusters
+
+
 @pytest.mark.parametrize(("status", "advice"), [(500, True), (412, False)])
 def test_a_server_error_whose_words_name_a_known_cause_comes_with_what_helps(
     server: Server, status: int, advice: bool
