@@ -36,7 +36,7 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = DEFAUL
 
     Raises:
         OwnerAlive: a driver owns the sink.
-        InvalidInput: the log has moved on since `seen`, the role may not delete the topic, or the topic is replicated.
+        InvalidInput: the log has moved on since `seen`, the role may not delete the topic, or it is replicated.
         NetworkError: a server did not answer, or the last transaction did not end in time. The log is there still.
     """
     topic = log_of(client, seen.name, namespace)
@@ -49,7 +49,7 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = DEFAUL
     try:
         admin.delete(topic)
     except Refused as error:
-        if error.code == _CONNECTED:
+        if error.code == _CONNECTED and not error.advice:  # else it is another cluster's replicator
             raise OwnerAlive(f"{alive(seen.name, topic)} ({error})") from error
         raise
 

@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from eos.config import Cluster
-from eos.errors import InvalidInput, Refused
+from eos.errors import Refused
+from eos.local import LocalPulsar
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from tests.contract.test_transactions import end, transaction
@@ -66,16 +67,40 @@ def test_committed_rows_are_replicated_as_plain_messages_and_aborted_rows_are_no
     assert seen == [(row, "east") for row in (b"committed 1", b"committed 2", b"behind")]
 
 
+def keep(cluster: LocalPulsar, topic: str, name: str) -> None:
+    """What `pulsar-admin topics set-replication-clusters --clusters` asks for."""
+    where = f"{cluster.admin_url}/admin/v2/{topic.replace('://', '/')}/replication"
+    httpx.post(where, json=[name], timeout=30).raise_for_status()
+
+
+def inbound(cluster: LocalPulsar, topic: str) -> bool:
+    """Whether a replicator of the other cluster is connected to a topic without partitions, or to a partition."""
+    told = httpx.get(f"{cluster.admin_url}/admin/v2/{topic.replace('://', '/')}/stats", timeout=30).json()
+    return any(one.get("inboundConnection") for one in told.get("replication", {}).values())
+
+
 @pytest.mark.parametrize("partitions", [0, 2])
-def test_a_replicated_topic_is_not_deleted_and_the_answer_names_the_way_out(regions: Regions, partitions: int) -> None:
+def test_a_topic_can_be_deleted_once_no_cluster_replicates_it_and_until_then_the_answer_says_so(
+    regions: Regions, partitions: int
+) -> None:
     topic = regions.create_topic(f"kept-{partitions}", partitions)
-    with Client(Cluster(regions.east.service_url)) as client, Admin(regions.east.admin_url) as admin:
-        for physical in client.physical_topics(topic):
-            client.producer(physical).close()  # its broker has it, and a replicator
-        with pytest.raises(Refused, match="set-replication-clusters --clusters CLUSTER TOPIC") as refused:
-            (admin.delete_partitioned if partitions else admin.delete)(topic)
-        assert isinstance(refused.value, InvalidInput)
+    east, west = Client(Cluster(regions.east.service_url)), Client(Cluster(regions.west.service_url))
+    with east, west, Admin(regions.east.admin_url) as admin:
+
+        def refused() -> str:
+            try:
+                (admin.delete_partitioned if partitions else admin.delete)(topic)
+            except Refused as error:
+                return error.code if "set-replication-clusters --clusters CLUSTER TOPIC" in error.advice else str(error)
+            return ""
+
         assert admin.replicated_on(topic) == ("east", "west")
-        where = f"{regions.east.admin_url}/admin/v2/{topic.replace('://', '/')}/replication"
-        httpx.post(where, json=["east"], timeout=30).raise_for_status()  # what the command asks for
-        until(lambda: admin.replicated_on(topic) == ("east",), "the topic keeps its namespace's policy")
+        for physical in east.physical_topics(topic):
+            west.producer(physical).close()  # the broker loads it, and connects a replicator
+            until(lambda one=physical: inbound(regions.east, one), "no replicator came")  # type: ignore[misc]
+        assert refused() == "422"
+        keep(regions.east, topic, "east")
+        until(lambda: refused() == "412", "the policy is not in force")
+        assert admin.replicated_on(topic) == ("east",)
+        keep(regions.west, topic, "west")
+        until(lambda: not refused(), "it can't be deleted", pause_s=0.2)

@@ -174,6 +174,7 @@ def test_a_log_that_is_replicated_can_be_reset_once_it_stays_in_its_cluster(regi
     assert refused.exit_code != 0
     log = control_topic("again", topic)
     assert "set-replication-clusters --clusters CLUSTER TOPIC" in str(refused.exception)
-    where = f"{regions.east.admin_url}/admin/v2/{log.replace('://', '/')}/replication"
-    httpx.post(where, json=["east"], timeout=30).raise_for_status()  # what the command asks for
+    for name, here in regions.named().items():
+        where = f"{here.admin_url}/admin/v2/{log.replace('://', '/')}/replication"
+        httpx.post(where, json=[name], timeout=30).raise_for_status()  # what the command asks for
     until(lambda: command(regions.east, *words).exit_code == 0, "the log can't be deleted", pause_s=1)

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from eos.doctor.abort import OwnerAlive
 from eos.doctor.reset import look, reset
 from eos.errors import Refused, RefusedForGood
 from eos.pulsar.net.admin import Admin
@@ -17,8 +18,9 @@ from tests.unit.doctor.cluster import BEGINS, LOG, MARKER, ROWS, FakeClient
 from tests.unit.pulsar.net.test_admin import Server
 from tests.unit.pulsar.net.test_admin import server as server
 
-WORDS = "Delete forbidden topic is replicated on clusters [west]"
-"""Of a broker 4.2.4 (BrokerService.deleteTopicInternal)."""
+REPLICATED = "Delete forbidden topic is replicated on clusters [west]"
+INBOUND = "Topic has 1 client connected Including 0 consumers, 0 producers, and 1 replicators."
+"""Of a broker 4.2.4 that replicates to another cluster, and of one that another one replicates to (test_regions)."""
 
 PARTITIONED = "persistent://public/default/two"
 """`FakeClient` says so."""
@@ -47,17 +49,24 @@ ASKED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("status", [422, 500])
+@pytest.mark.parametrize(("status", "words"), [(422, REPLICATED), (412, INBOUND), (500, REPLICATED), (500, INBOUND)])
 @pytest.mark.parametrize(
     ("deletes", "path"),
     [(sink_reset, at(LOG)), (drop_table, at(ROWS)), (drop_partitioned, at(PARTITIONED, "/partitions"))],
 )
 def test_a_replicated_topic_is_not_deleted_and_each_caller_is_told_the_way_out(
-    server: Server, deletes: Callable[[Client, Admin], None], path: str, status: int
+    server: Server, deletes: Callable[[Client, Admin], None], path: str, status: int, words: str
 ) -> None:
-    server.answers = {one: (200, told) for one, told in ASKED.items()} | {path: (status, {"reason": WORDS})}
+    server.answers = {one: (200, told) for one, told in ASKED.items()} | {path: (status, {"reason": words})}
     client = cast(Client, FakeClient([BEGINS, MARKER]))
     with Admin(server.url) as admin, pytest.raises(Refused, match="set-replication-clusters --clusters") as refused:
         deletes(client, admin)
-    assert isinstance(refused.value, RefusedForGood) is (status == 422), "an answer 500 may be of any cause"
+    assert isinstance(refused.value, RefusedForGood) is (status < 500), "an answer 500 may be of any cause"
     assert server.asked[-1][:2] == ("DELETE", path)
+
+
+def test_a_log_that_a_client_is_connected_to_belongs_to_a_driver(server: Server) -> None:
+    words = "Topic has 2 client connected Including 0 consumers, 1 producers, and 1 replicators."
+    server.answers = {one: (200, told) for one, told in ASKED.items()} | {at(LOG): (412, {"reason": words})}
+    with Admin(server.url) as admin, pytest.raises(OwnerAlive, match="1 producers"):
+        sink_reset(cast(Client, FakeClient([BEGINS, MARKER])), admin)

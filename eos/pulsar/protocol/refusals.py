@@ -46,6 +46,11 @@ _BOOKIES = (
     "--bookkeeper-ack-quorum N"
 )
 
+_REPLICATED = (
+    "No topic can be deleted that a cluster replicates to another, in either of them. Take it out of the replication "
+    "in each first: pulsar-admin topics set-replication-clusters --clusters CLUSTER TOPIC (CLUSTER: the one asked)"
+)
+
 ANSWERS: Final = (
     Answer("UnknownError", "Not enough non-faulty bookies", advice=_BOOKIES),  # met while a namespace's policies load
     Answer("UnknownError"),
@@ -195,14 +200,8 @@ ANSWERS: Final = (
     Answer("TransactionNotFound"),
     Answer("ProducerFenced"),
     # Of the admin API. Its codes are HTTP statuses.
-    Answer(
-        "422",
-        "topic is replicated on clusters",
-        RefusedForGood,
-        "A broker deletes no topic that is replicated to other clusters. Keep it in its own first, and try again: "
-        "pulsar-admin topics set-replication-clusters --clusters CLUSTER TOPIC (CLUSTER: the name of this cluster). "
-        "The topic of that name in another cluster stays, with what it holds",
-    ),
+    Answer("422", "topic is replicated on clusters", RefusedForGood, _REPLICATED),
+    Answer("412", "Including 0 consumers, 0 producers", RefusedForGood, _REPLICATED),  # but replicators of others
 )
 """The one table of answers. The first row counts whose code is the answer's and whose words the answer's contain.
 
