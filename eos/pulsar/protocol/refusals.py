@@ -48,7 +48,8 @@ _BOOKIES = (
 
 _REPLICATED = (
     "No topic can be deleted that a cluster replicates to another, in either of them. Take it out of the replication "
-    "in each first: pulsar-admin topics set-replication-clusters --clusters CLUSTER TOPIC (CLUSTER: the one asked)"
+    "in each first, by the name of the cluster that is asked, with pulsar-admin topics set-replication-clusters "
+    "--clusters CLUSTER TOPIC"
 )
 
 ANSWERS: Final = (

@@ -1,4 +1,4 @@
-"""What each caller that deletes a topic says where the topic is replicated to other clusters."""
+"""What `eos sink reset`, and each other caller that deletes a topic, says where it is replicated to other clusters."""
 
 from __future__ import annotations
 
