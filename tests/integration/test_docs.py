@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,8 +50,9 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
 @pytest.mark.timeout(3600)
 def test_the_pages_work_in_order(reader: Reader) -> None:
     shown = None
+    began = time.monotonic()
     for place, language, text in blocks(PAGES):
-        print(place)  # pytest shows it where something fails
+        print(f"{time.monotonic() - began:6.1f} s: {place}")  # pytest shows it where something fails, and with -s
         if shown is not None:
             assert (language, text) == ("text", shown), f"{place} must have what Spark shows of the SQL before"
         shown = run_sql(reader, text) if language == "sql" else None
