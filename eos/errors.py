@@ -32,7 +32,7 @@ class EosError(Exception):
 class InvalidInput(EosError, ValueError):
     """A name, option, column or setting is wrong. Nothing of the batch is visible to a reader.
 
-    Written without a transaction, rows that were sent before the wrong one may be visible: then the message says so.
+    Without a transaction, rows that were sent before the wrong one may be visible. Then the message says so.
     """
 
 
@@ -65,27 +65,28 @@ class Stopped(NotCommitted):
 
 
 class TookTooLong(NotCommitted):
-    """The batch took longer than its transaction lives, and would again: the message names the option to raise."""
+    """The batch took longer than its transaction lives, and would again. The message names the option to raise."""
 
 
 class CommitUnknown(EosError):
-    """The commit was asked for and its answer was lost. The control log decides."""
+    """The sink asked for the commit and got no answer. The control log decides."""
 
 
 class Unacknowledged(EosError):
-    """Written without a transaction, not each row of the batch has its receipt: some may be visible, and some lacking.
+    """Some rows of a batch without a transaction have no receipt. They may be visible or missing.
 
-    The batch is to be written again, as a whole.
+    The whole batch must be written again.
     """
 
 
 class ReplayFailed(EosError):
-    """Nothing of the batch was to be written, and Spark could not run it to its end, as the query's state needs.
+    """A replay or a shadow, which writes no rows, failed in Spark.
 
-    The control log has the batch as committed, or the checkpoint is a shadow that writes nothing.
+    The control log has the batch as committed, or the checkpoint is a shadow. Spark must run the batch to its end all
+    the same, since the query's state needs it.
 
     Attributes:
-        stopped: it failed because the streaming query was stopped.
+        stopped: True if the batch failed because the streaming query was stopped.
     """
 
     def __init__(self, message: str, *, stopped: bool = False) -> None:
@@ -122,7 +123,7 @@ class ProducerClosed(ConnectionLost):
 
 
 class DamagedFrame(NetworkError):
-    """Received bytes are not a Pulsar frame, or their checksum is wrong. The connection is of no more use."""
+    """Received bytes are not a Pulsar frame, or their checksum is wrong. The connection can't be used any longer."""
 
 
 class DamagedEntry(DamagedFrame):

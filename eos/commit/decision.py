@@ -19,13 +19,13 @@ from eos.errors import DamagedLog, EosError, IdentityMismatch, InvalidInput, Sta
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose batch it is, and of which input.
+    """The query, the run and the input of a batch.
 
     Attributes:
-        query_id: Spark's `sql.streaming.queryId`; the same over restarts of one checkpoint.
-        run_id: Spark's id of this run of the query; new with each start.
-        offsets: the text of the checkpoint's file `offsets/<batchId>`, word for word.
-        principal: the role the broker knows us by, or None where that is not known.
+        query_id: Spark's `sql.streaming.queryId`, the same over restarts of one checkpoint.
+        run_id: Spark's id of this run of the query, new with each start.
+        offsets: the unchanged text of the checkpoint's file `offsets/<batchId>`.
+        principal: the role by which the broker knows the job, or None where it is not known.
     """
 
     query_id: str

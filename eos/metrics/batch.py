@@ -1,4 +1,4 @@
-"""The one interface to a sink's figures: a record of each finished micro-batch, and who is told of it."""
+"""The interface to a sink's figures: a record of each finished micro-batch, and the observers that get it."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class FinishedBatch:
     Attributes:
         sink: the sink's name, or the job's id.
         job: True for a job of `eos.write`.
-        batch_id: Spark's number of the batch; 0 for a job.
-        query_id, run_id: of Spark, or of the identity that `sink.batch` was given. None where the call failed before
-            that was known.
+        batch_id: Spark's number of the batch, or 0 for a job.
+        query_id, run_id: Spark's, or those of the identity that `sink.batch` was given. None where the call failed
+            before it knew them.
         outcome: see `Outcome`.
-        error: the name of the class of the error that the call has raised, such as "NotCommitted"; None without one.
+        error: the class name of the error that the call raised, such as "NotCommitted". None without an error.
         transaction: the Pulsar transaction that wrote the batch, as "(coordinator,number)". None where nothing is
-            committed, where the sink writes without transactions, and of a batch older than the newest in the log.
-        attempts: transactions that this call has opened for the batch, or its tries without one; 0 for a replay.
-        rows, bytes, frames: by topic, what this call has committed; empty for any other outcome. Bytes are of values,
-            keys and properties, before compression; a frame goes to the broker in one piece, with many rows in it.
-        duration_s: seconds from the beginning of the call, or of the block of `sink.batch`, to its end.
-        delivery_s: seconds of them in which the rows were computed, sent and acknowledged, over all attempts.
+            committed, where the sink writes without transactions, and for a batch older than the newest in the log.
+        attempts: transactions that this call opened for the batch, or its tries without one. 0 for a replay.
+        rows, bytes, frames: committed by this call, by topic. Empty for any other outcome. Bytes are those of values,
+            keys and properties before compression. A frame goes to the broker in one piece, with many rows in it.
+        duration_s: seconds from the start of the call, or of the block of `sink.batch`, to its end.
+        delivery_s: the part of `duration_s` in which rows were computed, sent and acknowledged, over all attempts.
         step_s: seconds in each step of the driver (`eos.steps`) by its name, over all attempts. Some run side by side.
     """
 
@@ -57,22 +57,22 @@ class FinishedBatch:
 
 
 class BatchObserver(Protocol):
-    """Told of each finished batch, once its outcome is known. `eos.metrics.observers` says what becomes of its errors.
+    """Gets each finished batch, once its outcome is known. `eos.metrics.observers` says what happens to its errors.
 
-    Any function of one argument is one.
+    Any function of one argument is an observer.
     """
 
     def __call__(self, batch: FinishedBatch, /) -> object:
-        """Take note. It is called in a thread of its own; the next batch waits for it, some seconds at most."""
+        """Take note. The call runs in a thread of its own. The next batch waits for it, some seconds at most."""
         ...
 
 
 Observers = BatchObserver | Sequence[BatchObserver]
-"""One of them, or several."""
+"""One observer, or several."""
 
 
 class LiveSink(Protocol):
-    """A sink as it is now, or a job of `eos.write`. It may be asked from any thread, and must be held weakly."""
+    """A sink as it is now, or a job of `eos.write`. Any thread may ask it. Hold it by a weak reference only."""
 
     @property
     def name(self) -> str:
@@ -94,8 +94,8 @@ class LiveSink(Protocol):
 
 @runtime_checkable
 class SinkWatcher(Protocol):
-    """What an observer may be besides: one that is shown each sink when it is made, to ask it at any time."""
+    """An observer that also gets each sink when it is made, and can ask it at any time."""
 
     def watch(self, sink: LiveSink) -> object:
-        """Take note of a sink. Hold it weakly: it goes with its `eos.Sink`."""
+        """Take note of a sink. Hold it by a weak reference, since it ends with its `eos.Sink`."""
         ...

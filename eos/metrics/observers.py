@@ -1,11 +1,12 @@
-"""Tells observers of a sink's batches, and keeps whatever they do away from the sink.
+"""Gives a sink's batches to observers, and keeps the observers' faults away from the sink.
 
-An observer is called when the outcome of a batch is known: no transaction is open, and readers see the rows already. It
-runs in a thread of its own, which the sink waits for, so that what it noted is there when the batch returns.
+The sink calls an observer when the outcome of a batch is known. No transaction is open then, and readers see the rows.
+The observer runs in a thread of its own. The sink waits for this thread, so the observer's notes are there when the
+batch returns.
 
-- What it raises is logged, the first time with its traceback, and goes no further.
-- One that takes longer than `PATIENCE_S` is waited for no longer. It is told of no further batch until it has returned,
-  so that one that hangs costs the query these seconds once, and one thread.
+-An error of the observer is logged, the first time with its traceback, and has no other effect.
+-The sink waits for an observer for `PATIENCE_S` at most. A slower observer gets no further batch until it has returned.
+  So an observer that hangs costs the query these seconds once, and one thread.
 """
 
 from __future__ import annotations

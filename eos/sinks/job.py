@@ -90,13 +90,13 @@ class JobOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """A job that is committed.
+    """A committed job.
 
     Attributes:
-        job_id: of the job.
-        wrote: True if this call has written it; False if it was committed before, and nothing was written.
-        transaction: the Pulsar transaction that wrote it, as "(coordinator,number)".
-        rows, bytes: that it wrote, over all topics. Bytes are payload before compression.
+        job_id: the job's id.
+        wrote: True if this call wrote the job. False if the job was committed before, and this call wrote nothing.
+        transaction: the job's Pulsar transaction, as "(coordinator,number)".
+        rows, bytes: written by the job, over all topics. Bytes are payload before compression.
         rows_by_topic, bytes_by_topic: the same, by topic.
     """
 
@@ -114,23 +114,23 @@ class JobResult:
 def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[JobOptions]) -> JobResult:
     """Write a batch DataFrame to Pulsar as one transaction, once for each job id.
 
-    The first call that commits has written the job. Every later one with its id, in whichever process, writes no row
-    and says so. A call that died on the way left nothing that readers see: the next one finds the job committed, or
-    aborts what was left open and writes it anew. Of two calls at the same time one is fenced.
+    The first call that commits writes the job. Every later call with its id, in any process, writes no row and says so.
+    If a call died, the next one finds the job committed,or aborts an open transaction, which readers never see, and
+    writes the job again. Of two calls at the same time one is fenced.
 
-    The job's only memory is its control topic, `__eos-<job_id>` in `control_namespace`, else in the namespace of
-    `topic`, else in public/default; the same id in another namespace is another job. A durable subscription keeps the
-    marker there for good, however long no call comes: neither retention nor compaction touches it. Whatever deletes the
-    topic, that subscription or its records makes the next call write the job again: an administrator, a message TTL, an
-    evicting backlog quota, or `subscriptionExpirationTimeMinutes`. With `admin_url` a TTL and a quota are refused at
+    Only the control topic knows of the job. It is `__eos-<job_id>` in `control_namespace`, or else in the namespace of
+    `topic`, or else in public/default. The same id in another namespace is another job. A durable subscription keeps
+    the job's marker there, so neither retention nor compaction removes it. If the topic, the subscription or its
+    records are deleted, the next call writes the job again. An administrator, a message TTL, an evicting backlog quota
+    or `subscriptionExpirationTimeMinutes` can delete them. With `admin_url` the call refuses a TTL and a quota at its
     start.
 
-    Another DataFrame under the id of a committed job is refused where that can be seen without running it: by names and
-    types of its columns, the columns that options name, `topic`, `value_format`, `key_hash` and `ignore_null_fields`.
-    Other rows in the same columns can't be told apart.
+    The call refuses another DataFrame under the id of a committed job, if it differs in names or types of its columns,
+    the columns that options name, `topic`, `value_format`, `key_hash` or `ignore_null_fields`. It cannot tell other
+    rows in the same columns from the committed ones.
 
     Args:
-        df: message columns, see `eos.sinks.columns`; not a streaming one.
+        df: message columns, see `eos.sinks.columns`. Not a streaming DataFrame.
         service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651", several hosts with commas.
         job_id: names the job for ever, such as "flights-2026-11-23": up to 100 letters, digits, ".", "_" and "-". No
             sink can have this name.
@@ -141,11 +141,11 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
         What is committed under the id, and whether this call has written it.
 
     Raises:
-        InvalidInput: something must be changed by hand, see its subclasses; nothing was written.
-        IdentityMismatch: the id belongs to another job or to a sink; nothing was written.
+        InvalidInput: something must be changed by hand, see its subclasses. Nothing was written.
+        IdentityMismatch: the id belongs to another job or to a sink. Nothing was written.
         NotCommitted: every try failed and was aborted. Calling again is safe, also after a TookTooLong.
-        CommitUnknown: the outcome could not be settled in time. Calling again is safe: the control log decides.
-        Fenced: another call with this id has begun. What becomes of the job is for that one to say.
+        CommitUnknown: the outcome could not be settled in time. Calling again is safe, since the control log decides.
+        Fenced: another call with this id has begun, and decides about the job.
     """
     _refuse_a_stream(df)
     sink_options = _checked(job_id, options)

@@ -59,7 +59,7 @@ class Batch:
     _turn: threading.Lock = field(default_factory=threading.Lock)  # threads of the block may write, too
 
     def write(self, df: DataFrame, topic: str | None = None) -> None:
-        """Add the rows of a DataFrame to the batch; they are sent when the block ends.
+        """Add the rows of a DataFrame to the batch. They are sent when the block ends.
 
         A write that raises fails the whole batch, even where the block goes on.
 
@@ -69,7 +69,7 @@ class Batch:
 
         Raises:
             InvalidInput: a column is wrong, the topic does not exist, or the block has ended.
-            CommitUnknown: the brokers could not be asked about the topic; nothing was written.
+            CommitUnknown: the brokers did not answer about the topic. Nothing was written.
         """
         try:
             options = self._sink._context.options
@@ -123,9 +123,8 @@ class Batch:
 class Sink:
     """Writes each micro-batch of one streaming query as one Pulsar transaction, or by the guarantee it was made with.
 
-    Call it as the function of `foreachBatch`, or use `batch()` in a function of your own to
-    write several DataFrames and topics in one transaction. It is not for several queries at
-    once: each needs a sink with a name of its own.
+    Call it as the function of `foreachBatch`, or use `batch()` in a function of your own to write several DataFrames
+    and topics in one transaction. Each query needs a sink of its own, with its own name.
     """
 
     def __init__(self, service_url: str, options: SinkOptions) -> None:
@@ -147,33 +146,33 @@ class Sink:
         return self._context.metrics.snapshot()
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
-        """Write one micro-batch with the sink's guarantee; this is what `foreachBatch` calls.
+        """Write one micro-batch with the sink's guarantee. `foreachBatch` calls this.
 
         Raises:
-            InvalidInput: something must be changed by hand; see its subclasses. Also for a batch that this run of the
-                query has taken already, and for the one after a batch that failed.
+            InvalidInput: something must be changed by hand, see its subclasses. Also for a batch that this run of the
+                query has already taken, and for the batch after a failed one.
             NotCommitted: every try failed and was aborted. Restarting the query is safe.
             CommitUnknown: the outcome could not be settled in time. Restarting the query is safe.
-            Unacknowledged: without a transaction: every try failed. Restarting the query writes the batch again.
-            ReplayFailed: nothing was to be written, and Spark could not run the batch. Restarting the query is safe.
+            Unacknowledged: every try without a transaction failed. Restarting the query writes the batch again.
+            ReplayFailed: a replay or a shadow, which writes no rows, failed in Spark. Restarting the query is safe.
             Fenced: another driver owns the sink now.
         """
         with self.batch(batch_id) as txn:
             txn.write(df)
 
     def check(self, df: DataFrame, topic: str | None = None) -> ColumnRoles:
-        """Refuse a DataFrame whose rows a batch would refuse by their columns; a streaming one too, before it starts.
+        """Refuse a DataFrame if a batch would refuse its columns. It may be a streaming one that has not started.
 
-        Nothing runs, and nothing is written or registered. The topic's newest schema is asked for each time. What only
-        rows show is not looked at: a null where the schema has none, a topic or a partition that a row names. With
-        `register_schema` a version that would be registered is not offered to the broker, which may refuse it.
+        Nothing runs, and nothing is written or registered. Each call asks for the topic's newest schema. The call can't
+        see faults of single rows, such as a null that the schema forbids, or a wrong topic or partition in a row. With
+        `register_schema` it does not offer the new version to the broker, which may still refuse it.
 
         Args:
             df: message columns, see `eos.sinks.columns`.
             topic: in place of the sink's own topic.
 
         Returns:
-            What each column becomes, and which are not written: `print(sink.check(df))`.
+            The use of each column, and the columns that are not written: `print(sink.check(df))`.
 
         Raises:
             InvalidInput: a column is wrong, the topic does not exist, the columns do not fit its schema, or the
@@ -190,15 +189,15 @@ class Sink:
     def batch(self, batch_id: int, identity: Identity | None = None) -> Iterator[Batch]:
         """Collect the writes of one micro-batch and commit them together at the end of the block.
 
-        A block of your own code that raises has written nothing. On a replay nothing is sent, but the
-        DataFrames are run to their end, as stateful queries need.
+        If the block raises, nothing was written. On a replay no row is sent, but Spark runs the DataFrames to their
+        end, since stateful queries need this.
 
         Args:
             batch_id: as Spark gives it.
-            identity: whose batch it is and of which input. Inside foreachBatch the sink finds it by itself, and
-                refuses it here. Outside a streaming query it must be given.
+            identity: the query and the input of the batch. Inside `foreachBatch` the sink finds both by itself, and
+                refuses this argument. Outside a streaming query it is required.
 
-        Raises what calling the sink does, at the end of the block.
+        Raises the errors of a call of the sink, at the end of the block.
         """
         query = self._query_here()
         # A thread that is not the query's may be awaited by one that has its turn.
