@@ -1,4 +1,4 @@
-"""The errors of `eos`. Their axis is what is known about the micro-batch in hand.
+"""The errors of `eos`, ordered by what is known about the micro-batch.
 
     EosError
     ├── InvalidInput       the caller must change something; nothing of this batch is visible
@@ -17,16 +17,17 @@
     └── OutOfTurn          a mistake in a program that uses the protocol: never tried again
 
 `Unanswered`, `Refused`, `DamagedFrame` (`DamagedEntry`), `UnexpectedFrame` and `ConnectionLost` (`Unreachable`,
-`ConsumerClosed`, `ProducerClosed`) are what the network layer knows; the driver turns each into one of the above before
-it reaches the user.
-`RefusedForGood` is both, a Refused and an InvalidInput; and so `BadCredentials`, a `NoCredentials` (Unreachable).
+`ConsumerClosed`, `ProducerClosed`) come from the network layer. The driver turns each into one of the above before it
+reaches the user.
+`RefusedForGood` is both a Refused and an InvalidInput. `BadCredentials` is both a `NoCredentials` (Unreachable) and an
+InvalidInput.
 """
 
 from __future__ import annotations
 
 
 class EosError(Exception):
-    """Every error that `eos` raises on purpose."""
+    """Base of every error that `eos` raises on purpose."""
 
 
 class InvalidInput(EosError, ValueError):
@@ -103,7 +104,7 @@ class OutOfTurn(EosError):
 
 
 class NetworkError(EosError):
-    """Base of what the network layer knows; raised inside `eos`, never to a user unexplained."""
+    """Base of the network layer's errors. They are raised inside `eos`, and reach no user unexplained."""
 
 
 class Unanswered(NetworkError):
@@ -169,11 +170,11 @@ class Unreachable(ConnectionLost):
 
 
 class NoCredentials(Unreachable):
-    """No connection could be made, since no token or password was to be had. Names where from, never a secret."""
+    """No connection could be made, since no token or password was found. Names the place, never a secret."""
 
 
 class BadCredentials(NoCredentials, InvalidInput):
-    """What was to be had is no token or password, each time, until the caller changes something."""
+    """The text that was found is not a token or a password. This stays so until the caller changes something."""
 
 
 class Refused(NetworkError):

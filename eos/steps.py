@@ -1,8 +1,7 @@
-"""The steps of an exactly-once micro-batch, in the order they happen; other guarantees have some of them.
+"""The steps of an exactly-once micro-batch, in their order. Other guarantees have some of them.
 
-This list is the one source for metrics, for the crash matrix of the tests and for the
-chapters of docs/protocol.md: a step that is not here cannot be reported, and one that is
-here is crashed at, just before and just after.
+Metrics, the crash matrix of the tests and the chapters of docs/protocol.md all use this list. A step that is not here
+cannot be reported. For each step that is here, the crash matrix kills a driver just before it and just after it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Step(StrEnum):
 
 
 WRITER_STEPS = (Step.ADD_PARTITIONS, Step.FIRST_SEND, Step.ALL_SENT, Step.CLOSE_PRODUCERS)
-"""The steps that each task takes for itself when a batch is large; the driver takes all others."""
+"""The steps that each task takes for itself when a batch is large. The driver takes all others."""
 
 PLAIN_STEPS = (Step.FIRST_SEND, Step.ALL_SENT, Step.CLOSE_PRODUCERS, Step.RETURN)
 """The steps of a batch that is written without a transaction."""
@@ -39,10 +38,10 @@ Phase = Literal["before", "after"]
 
 
 class Observer(Protocol):
-    """Told just before and just after each step. It must be picklable: tasks call it too."""
+    """Called just before and just after each step. It must be picklable, since tasks call it too."""
 
     def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
-        """Take note; `batch_id` is None while the sink is taken over."""
+        """Take note. `batch_id` is None while the driver takes the sink over."""
         ...
 
 

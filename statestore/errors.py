@@ -1,4 +1,4 @@
-"""The errors of `statestore`. Their axis is what is known about what was asked for.
+"""The errors of `statestore`, ordered by what is known about the request.
 
     StateStoreError                (an `eos.errors.EosError`)
     ├── InvalidInput               the caller must change something; nothing was done
@@ -10,7 +10,7 @@
     │   └── JarMissing                 the jar of the file system was not built
     └── CutFailed                  a checkpoint changed faster than it could be copied; the target is not usable
 
-Errors of Spark's, Java's or ZooKeeper's own never reach a caller unexplained: they are the cause of one of these.
+Spark's, Java's and ZooKeeper's own errors never reach a caller unexplained. They are the cause of one of these.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import eos.errors
 
 
 class StateStoreError(eos.errors.EosError):
-    """Every error that `statestore` raises on purpose."""
+    """Base of every error that `statestore` raises on purpose."""
 
 
 class InvalidInput(StateStoreError, eos.errors.InvalidInput):
@@ -31,15 +31,15 @@ class NotFound(InvalidInput):
 
 
 class Unreadable(StateStoreError):
-    """What is stored cannot be read here: it is damaged, or of an unknown version."""
+    """The stored data cannot be read here. They are damaged, or of an unknown version."""
 
 
 class UnknownVersion(Unreadable):
-    """What is stored has a version that this statestore does not read. Nothing is known to be wrong with the data."""
+    """The stored data have a version that this statestore does not read. Nothing is known to be wrong with them."""
 
 
 class Damaged(Unreadable):
-    """What is stored is not what was written: a checksum, a record or a format is wrong."""
+    """The stored data are not those that were written. A checksum, a record or a format is wrong."""
 
 
 class Unavailable(StateStoreError):
@@ -51,4 +51,4 @@ class JarMissing(Unavailable):
 
 
 class CutFailed(StateStoreError):
-    """No consistent cut of a running query's checkpoint could be copied. What was begun has been removed."""
+    """No consistent cut of a running query's checkpoint could be copied. The unfinished copy has been removed."""

@@ -12,14 +12,14 @@ from eos.spark.capabilities import Capability, require
 def register(spark: SparkSession) -> None:
     """Make `format("pulsar")` known to this session, and to no other.
 
-    Needed only where Spark can't look for it, which it does in the Python path of the driver: with
-    `spark.sql.execution.pyspark.python` set to another Python, for instance.
+    Spark finds `format("pulsar")` by itself in the Python path of the driver. This call is needed where it can't, for
+    instance with `spark.sql.execution.pyspark.python` set to another Python.
 
     Args:
         spark: the session.
 
     Raises:
-        InvalidInput: a data source of that name is there already, such as another connector's jar; or Spark is older
+        InvalidInput: a data source of that name is there already, such as another connector's jar, or Spark is older
             than 4.0, which has no data sources in Python.
     """
     require(Capability.PYTHON_SOURCES, 'format("pulsar")', "Nothing is registered. eos.sink and eos.write need none.")

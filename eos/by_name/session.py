@@ -35,18 +35,18 @@ def configure_spark(
     catalog: str = "pulsar",
     options: Mapping[str, str] | None = None,
 ) -> Any:
-    """Make a cluster's topics tables of a session that is about to be made: `pulsar.public.default.flights`.
+    """Let a new session have a cluster's topics as tables, such as `pulsar.public.default.flights`.
 
         spark = configure_spark(SparkSession.builder, service_url="pulsar://localhost:6650").getOrCreate()
 
-    It brings the session the jar of this package, so the file system `bk://` is there as well. For the options of
-    `bk://`, call `statestore.configure_spark` on the same builder, before or after this. Call this once more, with
-    another name, for a second cluster.
+    The session also gets the jar of this package, so the file system `bk://` is there too. For the options of `bk://`
+    call `statestore.configure_spark` on the same builder, before or after this call. For a second cluster call this
+    again, with another name.
 
     Args:
-        builder: `SparkSession.builder`, with whatever else is wanted of the session.
+        builder: `SparkSession.builder`, with all other settings of the session.
         service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651".
-        admin_url: "http://host:8080" or "https://host:8443": names namespaces, and cuts topics into more tasks.
+        admin_url: "http://host:8080" or "https://host:8443". Lists namespaces, and cuts topics into more tasks.
             Default: none.
         catalog: the name of the catalog in SQL.
         options: further options of `format("pulsar")` for each table, such as token, or guarantee for INSERT INTO.
@@ -56,8 +56,8 @@ def configure_spark(
         The builder.
 
     Raises:
-        InvalidInput: an option is wrong; a secret is given as a text, where others could see it; the jar is missing; or
-            the JVM of the driver runs already without the jar, so that it can't be added any more.
+        InvalidInput: an option is wrong, a secret is given as a text that others could see, the jar is missing, or the
+            JVM of the driver runs already without the jar, so that it is too late to add it.
         SparkLacks: Spark is older than 4.0.
     """
     require(Capability.PYTHON_SOURCES, "The catalog", "Nothing is configured. foreachBatch(eos.sink(…)) needs none.")

@@ -23,18 +23,17 @@ def catalog(
     namespaces: Iterable[str] = ("public/default",),
     options: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Make a temporary view of each topic, named `tenant/namespace/topic`; return the names, sorted.
+    """Make a temporary view of each topic, named `tenant/namespace/topic`, and return the sorted names.
 
-    A view is a batch read of what is committed when it is queried, such as by "select * from `public/default/flights`".
-    A namespace is the first part of its views' names, as a database is that of its tables'. The value has the type of
-    the topic's registered schema, and is bytes where there is none that Spark has a counterpart of. Topics that begin
-    with two underscores are left out, and topics that are made later come with the next call. Each view takes Spark a
-    moment.
+    A query of a view, such as "select * from `public/default/flights`", reads the rows that are committed then. The
+    value has the type of the topic's registered schema. It is bytes where the topic has no schema, or one that Spark
+    has no type for. Topics that begin with two underscores are left out. The next call adds topics that are made later.
+    Each view takes Spark a moment.
 
     Args:
-        spark: the session that gets the views; one of the same name is replaced.
+        spark: the session that gets the views. A view of the same name is replaced.
         service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651".
-        namespaces: which topics. Default: those of public/default.
+        namespaces: the namespaces of the topics. Default: public/default.
         options: further options of a batch read by the source, such as token, or valueFormat. Default: none.
 
     Raises:

@@ -1,6 +1,6 @@
 """`LocalPulsar`: one JVM with ZooKeeper, a bookie and a broker, and transactions on.
 
-`keep_classes` starts one once and ends it in good order, so that those after it share its classes.
+`keep_classes` starts one once and ends it properly, so that later ones share its classes.
 """
 
 from __future__ import annotations
@@ -33,23 +33,24 @@ class LocalPulsar(InFolder):
     Topics keep their data without end (retention -1) unless `settings` or a policy say otherwise.
 
     Attributes:
-        ports: None: free ones, or those that `data` was made with.
-        data: a folder for everything it writes; it may hold the data of an earlier run. None: a temporary folder.
+        ports: default None, for free ports, or those that `data` was made with.
+        data: a folder for everything it writes, perhaps with the data of an earlier run. None: a temporary folder.
         settings: broker settings that win over the defaults, such as {"brokerDeduplicationEnabled": True} or
             {"maxActiveTransactionsPerCoordinator": 1}.
         coordinators: how many transaction coordinators a new instance gets. Default 4, so that the choice of one
-            matters as it does on a cluster, whose default is 16; the standalone's own is 1. Not used when
-            `settings` turn transactions off.
+            matters as on a cluster, whose default is 16. Pulsar's own standalone has 1. Not used when `settings` turn
+            transactions off.
         memory: heap, and as much again outside the heap, as Java writes it. Default "1g".
-        flags: further options of its JVM. Default `eos.local.jvm.QUICK_START`: up in half the time, at less throughput.
+        flags: further options of its JVM. Default `eos.local.jvm.QUICK_START`, which halves the time to start and costs
+        throughput.
         start_timeout_s: how long `start` waits until the coordinators answer. Default 120.
         die_with_parent: kill it, and remove a temporary `data`, when this Python process dies, even by SIGKILL.
         credentials: those of an administrator, when `settings` turn authentication on.
-        tls: the ports of broker and admin API are for TLS, and there are none without it; `trust` is what its clients
-            need. ZooKeeper and the bookie speak none. Default False.
+        tls: broker and admin API have ports with TLS only, and `trust` is what its clients need. ZooKeeper and the
+            bookie have no TLS. Default False.
         version: of Pulsar, one of `eos.local.jars.VERSIONS`. Default "4.2.4", on which every test runs. From 5 on the
             bookie takes a free port, whatever `ports` says.
-        tell: takes lines about what is going on.
+        tell: gets lines about the progress.
     """
 
     ports: Ports | None = None

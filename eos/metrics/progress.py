@@ -107,7 +107,7 @@ class ProgressListener(StreamingQueryListener):
         """Do nothing."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Forget what Spark will not tell of."""
+        """Forget the batches that Spark will not report."""
         run = str(event.runId)
         with self._lock:
             self._finished = {key: batches for key, batches in self._finished.items() if key[0] != run}
@@ -116,11 +116,12 @@ class ProgressListener(StreamingQueryListener):
 def listener(then: Callable[[Progress], object] = tell) -> ProgressListener:
     """Join Spark's progress of each micro-batch with the figures of the sinks in it.
 
-    Give it to the sink, `eos.sink(..., metrics=listener)`, and to Spark, `spark.streams.addListener(listener)`. Spark
-    tells of a batch a moment after its end, and of none that failed: of these the sink alone tells.
+    Give the listener to the sink, `eos.sink(..., metrics=listener)`, and to Spark,
+    `spark.streams.addListener(listener)`. Spark reports a batch a moment after its end. It does not report failed
+    batches. Only the sink reports these.
 
     Args:
         then: called for each micro-batch, in a thread of Spark's listeners. Default: a line of level INFO by the logger
-            `eos.progress`. What it raises is logged by Spark, and does not reach the query.
+            `eos.progress`. Spark logs an error of `then`, which does not reach the query.
     """
     return ProgressListener(then)
