@@ -21,11 +21,11 @@ class BkAddress:
     """A path in a tree of files on BookKeeper.
 
     Attributes:
-        authority: what stands between `bk://` and the path: `host:port`, or the name of an ensemble.
-        path: absolute, without a slash at its end; "/" is the root.
+        authority: the part between `bk://` and the path, `host:port` or the name of an ensemble.
+        path: absolute, without a slash at its end. "/" is the root.
         servers: ZooKeeper's servers as its clients take them, `host:port,host:port`.
         ledgers: BookKeeper's path in ZooKeeper, such as "/ledgers".
-        root: our path in ZooKeeper, such as "/eos-bk".
+        root: the path of the names in ZooKeeper, such as "/eos-bk".
         options: the Hadoop options that were given, checked.
     """
 

@@ -103,18 +103,18 @@ def state_difference(
 
     Args:
         a, b: their addresses, on any file system that Hadoop knows. Their queries may run.
-        spark: a session; for bk:// one that `configure_spark` made.
-        batch_a, batch_b: a committed batch of each; None: the newest.
+        spark: a session. For bk:// one that `configure_spark` made.
+        batch_a, batch_b: a committed batch of each. None: the newest.
         options: Hadoop options `fs.bk.…`.
 
     Returns:
         A row for each key that differs: operator, operator_name, store (of transformWithState the variable), key,
         change ("only in A", "only in B", "changed"), and a and b, the values there or null. Keys and values are JSON.
-        No rows: it is the same state. Spark reads it when the DataFrame is used.
+        Without rows the state is the same. Spark reads it when the DataFrame is used.
 
     Raises:
         NotFound: there is no checkpoint.
-        InvalidInput: there is no such batch, or no state, or a checkpoint is not whole yet.
+        InvalidInput: there is no such batch, or no state, or a checkpoint is incomplete.
         Damaged: logs or metadata can't be read.
         Unavailable: Spark's state data source can't read the state.
     """

@@ -108,12 +108,12 @@ def snapshots(uri: str, *, spark: SparkSession | None = None, options: Mapping[s
 
     Args:
         uri: the checkpoint, on any file system that Hadoop knows.
-        spark: whose JVM and options to use; None: the active session's, or a JVM of our own.
+        spark: the session whose JVM and options to use. None: the active session's, or a new JVM.
         options: Hadoop options `fs.bk.…`.
 
     Raises:
         NotFound: there is no checkpoint.
-        Damaged: its logs or metadata can't be read; `verify` says more.
+        Damaged: its logs or metadata can't be read. `verify` says more.
         Unavailable: the file system does not answer.
     """
     return read_snapshots(HadoopFiles(Hadoop.of(spark, options), uri), uri)
@@ -124,7 +124,7 @@ def read_snapshots(files: Files, uri: str = "") -> Snapshots:
 
     Raises:
         NotFound: there is no checkpoint.
-        Damaged: its logs or metadata can't be read; `verify` says more.
+        Damaged: its logs or metadata can't be read. `verify` says more.
     """
     logs.check_checkpoint(files, uri)
     query_id = logs.read_query_id(files)
@@ -159,24 +159,24 @@ def read_state(
 ) -> DataFrame:
     """Read state back through Spark's own state data source.
 
-    That one looks for the files of the checkpoint format that its session would write. If the checkpoint has format 2
-    and the session is set to another, the rows come from a new session of the same application, set to 2.
+    The data source looks for files in the checkpoint format that its session would write. If the checkpoint has format
+    2 and the session is set to another one, the rows come from a new session of the same application, set to 2.
 
     Args:
         uri: the checkpoint.
-        batch_id: the state after this committed batch; None: after the last one.
+        batch_id: the state after this committed batch. None: after the last one.
         operator_id: which stateful operator, as `snapshots` lists them.
-        spark: a session; for bk:// one that `configure_spark` made.
-        store_name: a store other than "default": one of the four of a join.
+        spark: a session. For bk:// one that `configure_spark` made.
+        store_name: a store other than "default", such as one of the four of a join.
         join_side: "left" or "right", in place of `store_name`: the rows that a side of a join keeps.
         state_variable: of transformWithState, the name of the state that the processor asked for.
-        options: what else the data source takes, such as {"flattenCollectionTypes": False}.
+        options: further options of the data source, such as {"flattenCollectionTypes": False}.
 
     Returns:
-        key (a struct), value (a struct) and partition_id; other columns for maps, lists and change feeds.
+        key (a struct), value (a struct) and partition_id. Maps, lists and change feeds have other columns.
 
     Raises:
-        InvalidInput: both a store and a side of a join. Spark's own errors pass, as of a batch that is not there.
+        InvalidInput: both a store and a side of a join. Spark's own errors pass, such as that of a missing batch.
     """
     if store_name is not None and join_side is not None:
         raise InvalidInput("Give store_name or join_side, not both. A side of a join is read from two stores")

@@ -75,22 +75,22 @@ def verify(
     operators: int | None = None,
     progress: Progress | None = None,
 ) -> VerificationReport:
-    """Find out whether Spark would go on from a checkpoint; read and compare what its last batches need.
+    """Find out whether Spark can resume from a checkpoint: read and compare the files of its last batches.
 
-    May run beside the query.
+    The query may run meanwhile.
 
     Args:
         uri: the checkpoint, on any file system that Hadoop knows.
         batches: how many of the last committed batches, 1 or more.
-        spark: whose JVM and options to use; None: the active session's, or a JVM of our own.
+        spark: the session whose JVM and options to use. None: the active session's, or a new JVM.
         options: Hadoop options `fs.bk.…`.
         replicas: on bk://, also read each entry from each bookie.
-        stateful: whether the query keeps state. Where no state is found, and nothing in the checkpoint says that there
-            should be none, it can't be known whether Spark would go on.
-        operators: how many stateful operators the query has, as `stateOperators` of its progress. Default: as our sink
-            has noted in the checkpoint. Without that note, in checkpoint format 1, an operator whose folder is lost
-            can't be missed, so it can't be known whether Spark would go on.
-        progress: called with how much is done, how much there is, and of what.
+        stateful: whether the query keeps state. Without this, where the checkpoint has no state and does not say that
+            there should be none, nobody can know whether Spark can resume.
+        operators: how many stateful operators the query has, as in `stateOperators` of its progress. Default: the
+            number that `eos.sink` has noted in the checkpoint. Without that note, in checkpoint format 1, `verify`
+            can't see that an operator's folder is lost. So nobody can know whether Spark can resume.
+        progress: called with the done part, the whole, and what is counted.
 
     Raises:
         InvalidInput: an argument or option is wrong.

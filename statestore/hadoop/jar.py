@@ -9,13 +9,13 @@ from statestore.errors import JarMissing
 
 
 def jar_path() -> Path:
-    """Return the jar that makes `bk://` known to Hadoop; it comes with the wheel, or from `make jar` in a source tree.
+    """Return the jar with Hadoop's file system `bk://`, which is in the wheel, or from `make jar` in a source tree.
 
-    Where the modules are in a zip, as `spark-submit --py-files` has them, it is a copy that this process removes at
-    its end.
+    Where the modules are in a zip, as with `spark-submit --py-files`, it is a copy that this process removes at its
+    end.
 
     Raises:
-        JarMissing: neither has happened.
+        JarMissing: there is no jar.
     """
     path = shipped_jar()
     if path is None:

@@ -36,20 +36,20 @@ def configure_spark(builder: Any, *, options: Mapping[str, object] | None = None
 
         spark = configure_spark(SparkSession.builder, options={"fs.bk.ensemble": 3}).getOrCreate()
 
-    For local mode and for clusters: Spark itself carries the jar to the executors. Lists that the builder or
-    `spark-defaults.conf` hold already (`spark.jars`, the extra class paths) are kept and appended to. Options given
-    here win over `spark.hadoop.fs.bk.…` on the builder.
+    This works in local mode and on clusters, since Spark itself carries the jar to the executors. Lists in the builder
+    or in `spark-defaults.conf` (`spark.jars`, the extra class paths) stay, and get one more entry. Options given here
+    win over `spark.hadoop.fs.bk.…` on the builder.
 
     Args:
-        builder: `SparkSession.builder`, with whatever else is wanted of the session.
-        options: Hadoop options `fs.bk.…`; see `statestore.hadoop.options` for names and defaults.
+        builder: `SparkSession.builder`, with all other settings of the session.
+        options: Hadoop options `fs.bk.…`. `statestore.hadoop.options` has names and defaults.
 
     Returns:
         The builder.
 
     Raises:
-        InvalidInput: an option is wrong; a secret is given as a text, where others could see it; or the JVM of the
-            driver runs already without the jar, so that it can't be added any more.
+        InvalidInput: an option is wrong, a secret is given as a text that others could see, or the JVM of the driver
+            runs already without the jar, so that it is too late to add it.
         JarMissing: the jar was not built.
     """
     jar = str(jar_path())

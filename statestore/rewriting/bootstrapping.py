@@ -69,22 +69,22 @@ def bootstrap(
     output_mode: OutputMode = "update",
     options: Mapping[str, object] | None = None,
 ) -> Bootstrapped:
-    """Make a new checkpoint with the state that a query has once it has read a history.
+    """Make a new checkpoint with the state of a query that has read a history.
 
-    Start the query with it as checkpoint location. It goes on as if the history had been its first input, and reads its
-    source from where the source's own options say: begin there where the history ends.
+    Start the query with the new checkpoint as its location. It goes on as if the history had been its first input, and
+    begins to read its source where the source's own options say. Let them say the place where the history ends.
 
     Args:
-        transform: from the input to what is written, the same function that the query uses, with its watermark and all
-            stateful operators in it. It reads its input once.
-        history: rows as the query's source gives them: the same columns and types. Of any size.
+        transform: the query's own function from the input to the output, with its watermark and all stateful operators.
+            It reads its input once.
+        history: rows with the columns and types of the query's source. Of any size.
         target: an address where nothing is, on any file system that Hadoop knows and Spark's executors reach.
-        output_mode: the query's. What the history puts out goes nowhere.
+        output_mode: the query's. The output of the history goes nowhere.
         options: Hadoop options `fs.bk.…`.
 
     Raises:
-        InvalidInput: there is something at the target, the transformation is none that keeps state from one source, or
-            Spark refuses it. Nothing is left.
+        InvalidInput: there is something at the target, the transformation does not keep state from exactly one source,
+            or Spark refuses it. Nothing is left.
         Unavailable: the history could not be run, or the file system does not answer. Nothing is left at the target.
     """
     spark = history.sparkSession

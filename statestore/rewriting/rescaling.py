@@ -103,25 +103,26 @@ def rescale(
 ) -> Rescaled:
     """Make a new checkpoint with the state of a query in so many partitions. The original is never touched.
 
-    Start the query with it as checkpoint location: it has the same id, and goes on. Run it on one of the two only.
+    Start the query with the new checkpoint as its location. It has the same id, and goes on. Run it on one of the two
+    only.
 
     Args:
-        source: the checkpoint of a query that has ended with its last batch committed; or the name of a savepoint in
-            the target's tree. Of any file system that Hadoop knows.
+        source: the checkpoint of a query that has ended with its last batch committed, on any file system that Hadoop
+            knows. Or the name of a savepoint in the target's tree.
         target: an address where nothing is.
-        partitions: 1 or more, and not as many as there are.
-        spark: whose executors rewrite the state.
+        partitions: 1 or more, and another number than now.
+        spark: the session whose executors rewrite the state.
         options: Hadoop options `fs.bk.…`.
-        progress: told of the files that are copied.
+        progress: called with the files that are copied.
 
     Raises:
         NotFound: there is no such checkpoint or savepoint.
-        InvalidInput: it can't be rescaled, or there is something at the target. Found before anything is written, but
-            for a variable of transformWithState that Spark doesn't know.
-        SparkLacks: this Spark can't rescale it; a newer one can.
-        CutFailed: the checkpoint is not whole, or changes too fast.
-        Damaged: what was rewritten is not what was there. What was begun at the target is removed, as it is after
-            every other error.
+        InvalidInput: it can't be rescaled, or there is something at the target. Nothing was written, except where Spark
+            doesn't know a variable of transformWithState.
+        SparkLacks: this Spark can't rescale it. A newer one can.
+        CutFailed: the checkpoint is incomplete, or changes too fast.
+        Damaged: the rewritten state is not the original one. The unfinished target is removed, as after every other
+            error.
         Unavailable: Spark or the file system could not do it.
     """
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
@@ -202,7 +203,7 @@ def check(kept: BatchState, partitions: int, source: str) -> None:
 
     Raises:
         InvalidInput: it names what is in the way.
-        SparkLacks: this Spark can't rescale it; a newer one can.
+        SparkLacks: this Spark can't rescale it. A newer one can.
     """
     if not kept.operators:
         raise InvalidInput(

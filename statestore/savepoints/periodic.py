@@ -193,15 +193,15 @@ def periodic_savepoints(
     operators: int | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Periodic:
-    """Make a savepoint of a query's checkpoint every so many minutes while it runs, and keep the newest few.
+    """Make a savepoint of a query's checkpoint every few minutes while it runs, and keep the newest ones.
 
     Args:
         query: runs in this process, with its checkpoint on bk://.
-        minutes: between two of them; the first comes after the first interval. More than 0, at most a year.
-        keep: how many are kept. Default 5.
-        prefix: of their names, PREFIX-<query>-<moment, UTC>: 8 characters of the query's id.
-        operators: how many stateful operators the query has; None: as many as our sink has noted, else not known.
-            Then each savepoint comes with a warning that state may be lost unseen.
+        minutes: between two savepoints. The first one comes after this time. More than 0, at most a year.
+        keep: how many savepoints stay. Default 5.
+        prefix: of their names PREFIX-<query>-<moment, UTC>, with 8 characters of the query's id.
+        operators: how many stateful operators the query has. None: as many as `eos.sink` has noted. Without such a note
+            each savepoint comes with a warning that state may be lost unseen.
         options: Hadoop options `fs.bk.…`.
 
     Raises:

@@ -26,17 +26,17 @@ def restore(
     cluster: Cluster | None = None,
     progress: Progress = lambda *_: None,
 ) -> Savepoint | Manifest:
-    """Make a new checkpoint of a savepoint. The query that it was taken of resumes from it.
+    """Make a new checkpoint of a savepoint, from which the savepoint's query resumes.
 
     Args:
-        savepoint: its name in the target's tree, or the topic that it is on, pulsar://host:port/tenant/namespace/topic.
-        target: an address where nothing is. For a name: bk:// in the savepoint's tree. For a topic: of any scheme that
+        savepoint: its name in the target's tree, or its topic, pulsar://host:port/tenant/namespace/topic.
+        target: an address where nothing is. For a name, bk:// in the savepoint's tree. For a topic, any scheme that
             Hadoop knows.
-        name: which savepoint on the topic; None: the only one.
-        spark: whose JVM and options to use; None: the active session's, or a JVM of our own.
+        name: the savepoint on the topic. None: the only one.
+        spark: the session whose JVM and options to use. None: the active session's, or a new JVM.
         options: Hadoop options `fs.bk.…`.
-        cluster: credentials and TLS for the topic; its service URL wins over that of `savepoint`.
-        progress: called with the bytes of the topic that are read, and with all bytes.
+        cluster: credentials and TLS for the topic. Its service URL wins over that of `savepoint`.
+        progress: called with the bytes read from the topic, and with all bytes.
 
     Returns:
         The savepoint, with the number of the batch that the query resumes after.

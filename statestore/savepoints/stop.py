@@ -30,23 +30,23 @@ def stop_with_savepoint(
     timeout_s: float = PATIENCE_S,
     options: Mapping[str, object] | None = None,
 ) -> Savepoint:
-    """Let a query end after the batch in hand, and make a savepoint of its checkpoint on bk://.
+    """Let a query end after its running batch, and make a savepoint of its checkpoint on bk://.
 
-    `query.stop()` cuts a batch short, and whether its rows are in the output is then for the next start to find out.
-    Here the savepoint, the checkpoint and the output are at the same batch.
+    `query.stop()` cuts a batch short, and only the next start finds out whether its rows are in the output. Here
+    savepoint, checkpoint and output are at the same batch.
 
     Args:
-        query: runs in this process; one that has ended without an error will do.
-        name: of the savepoint, unique in the tree that the checkpoint lies in.
-        timeout_s: how long the batch in hand may take. Default 600.
+        query: runs in this process, or has ended there without an error.
+        name: of the savepoint, unique in the checkpoint's tree.
+        timeout_s: how long the running batch may take. Default 600.
         options: Hadoop options `fs.bk.…`.
 
     Raises:
-        InvalidInput: the checkpoint is not on bk://, the name is taken or is none, the time is none, or the query is of
-            Spark Connect: the query runs on.
-        Unavailable: the batch took longer: the query still ends after it, and the call may be made again. Or the query
-            has ended with an error, or no savepoint could be made: it says so, and what to do. Or ZooKeeper did not
-            answer before all that: the query runs on.
+        InvalidInput: the checkpoint is not on bk://, the name is taken or not valid, the time is not valid, or the
+            query is of Spark Connect. The query runs on.
+        Unavailable: the batch took longer. The query still ends after it, and you may call again. Or the query has
+            ended with an error, or the savepoint could not be made. The message says what to do. Or ZooKeeper did not
+            answer before all that, and the query runs on.
     """
     from eos.spark.query import checkpoint_of, reason
     from eos.spark.query_stop import end_after_batch
