@@ -84,8 +84,8 @@ def sink(
         partition: the column with the partition's number. None: `__partition` or `partition`.
         key_hash: the hash of the key that picks the partition: "murmur3" (Flink, and Java with Murmur3_32Hash), "java"
             (the default of the Java and Go clients), "boost" (the default of C++ and Python).
-        compression: of each batch of messages: "none", "lz4", "zlib", "zstd" or "snappy"; or "auto", which takes zstd
-            where it makes a sample smaller by an eighth.
+        compression: of each batch of messages, "none", "lz4", "zlib", "zstd", "snappy" or "auto". The last takes zstd
+            if it makes a sample smaller by an eighth.
         batching: "default": a batch of messages holds rows of many keys. "key-based": of one ordering key or key, as
             Key_Shared subscriptions need. Many keys with few rows each then cost much more. "none": each row is an
             entry, as consumers with receiverQueueSize=0 need.
@@ -93,19 +93,19 @@ def sink(
             refused.
         encryption_keys: public RSA keys for end-to-end encryption, a dict of names and "file:PATH" of PEM files on the
             driver, or PEM text. The private key of any of them reads the messages.
-        transaction_timeout_s: seconds after which the broker aborts a batch. It must exceed the longest batch, and is
-            how long a dead driver can hold up readers.
+        transaction_timeout_s: seconds after which the broker aborts a batch. It must exceed the longest batch. A dead
+            driver can block readers for so long.
         max_in_flight_bytes: payload bytes that a task may hold between reading rows and their receipts.
         small_batch_rows: batches of up to this many rows go through the driver. 0: always by tasks.
         attempts: transactions tried for one batch before the query fails.
         request_timeout_s: seconds to wait for one answer.
         connect_timeout_s: seconds to wait for a connection.
-        token: a token; "file:PATH" of one; or a function without arguments that returns one. Files and functions are
-            asked at each connection, and when the token has expired.
+        token: a token, "file:PATH" of one, or a function without arguments that returns one. The file is read, or the
+            function called, at each connection and when the token has expired.
         basic: "user:password", or "file:PATH" of it, which is read at each connection.
-        oauth2: OAuth 2.0 client credentials: a dict, or its JSON, with `issuer_url`; `client_id` and `client_secret`,
-            or `key_file`, the "file:PATH" of a JSON file with both; and, where the issuer wants them, `audience`,
-            `scope` and `trust_certs`, a PEM file.
+        oauth2: OAuth 2.0 client credentials, a dict or its JSON. It has `issuer_url`, and either `client_id` and
+            `client_secret`, or `key_file`, the "file:PATH" of a JSON file with both. If the issuer wants them, also
+            `audience`, `scope` and `trust_certs`, a PEM file.
         tls_trust_certs: a PEM file of trusted authorities. None: the system's.
         tls_verify_hostname: refuse a certificate that was made for another host.
         tls_certificate: a PEM file of a client certificate.
@@ -117,9 +117,9 @@ def sink(
             control topic.
         control_namespace: "tenant/namespace" of the control topic. Keep it over restarts. None: that of `topic`, or
             public/default without one.
-        markers_kept: how many of the newest batches the control log remembers with their offsets. A savepoint can be
-            brought in step with the output so far back.
-        principal: the role that the broker knows this job by; kept in the control log.
+        markers_kept: how many of the newest batches the control log keeps with their offsets. You can bring a savepoint
+            in step that is not older.
+        principal: the role by which the broker knows this job. The control log keeps it.
         producer_properties: a dict of texts that `pulsar-admin topics stats` shows with each producer of rows. Never a
             secret.
         observer: called before and after each step of the protocol, for tests and drills. It must be picklable.
