@@ -70,7 +70,7 @@ class OAuth2:
     """How a client gets tokens by its own credentials (OAuth 2.0, RFC 6749, 4.4).
 
     Attributes:
-        issuer_url: of the authorization server; behind it comes /.well-known/openid-configuration.
+        issuer_url: of the authorization server, without /.well-known/openid-configuration.
         client_id, client_secret: of the client; empty with a key file.
         key_file: a JSON file with both, read at each request for a token; None: they are given.
         audience, scope: sent along where given.
@@ -133,5 +133,5 @@ class Cluster:
 
 
 def prefixed(prefix: str | None, name: str) -> str:
-    """Return a name of a subscription behind a prefix, if there is one."""
+    """Return a name of a subscription with a prefix before it, if there is one."""
     return f"{prefix}-{name}" if prefix else name

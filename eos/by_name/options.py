@@ -52,10 +52,10 @@ _ANSWERS: Mapping[str, str] = {
 _NOT_HERE = [one for one in get_args(Guarantee) if one != "at-least-once"]
 
 _NAME = "by-name"
-"""What stands for the sink's name in the introduction of producers, where nothing is named."""
+"""The text in place of the sink's name in the introduction of producers, where nothing is named."""
 
 _OF_SPARK = ("checkpointlocation", "queryname")
-"""What Spark hands over with the options of a stream."""
+"""The options that Spark adds to those of a stream."""
 
 OPTIONS: tuple[Field[object], ...] = tuple(
     one for one in fields(SinkOptions) if one.name not in ("admin_url", *_ONLY_THE_SINK)
@@ -72,7 +72,7 @@ _WRITES_ONLY = _KEYS - _READING_KEYS
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a writer by name was given, checked.
+    """The checked options of a writer by name.
 
     Attributes:
         sink: the options, as `eos.sink` has them.
@@ -124,7 +124,7 @@ def parse_write_options(given: Mapping[str, str], call: str) -> WriteOptions:
 
 
 def _named(given: Mapping[str, str], call: str) -> dict[str, str]:
-    """Return the texts by our names. What only the source knows, and what Spark adds, is passed over."""
+    """Return the texts by our names. Options that only the source knows, and those that Spark adds, are ignored."""
     texts = same_name(given, _NAMES, SYNONYMS)
     for word in texts.keys() - _NAMES:
         if spelling_key(word) not in _READS_ONLY and word.lower() not in _OF_SPARK:

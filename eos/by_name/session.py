@@ -82,7 +82,7 @@ def configure_spark(
 
 
 def _check(given: Mapping[str, str]) -> None:
-    """Refuse what the source does not take. What only a writer knows is checked by the writer."""
+    """Refuse what the source does not take. The writer checks the options that only a writer knows."""
     reading = for_reading(given) if "guarantee" in map(spelling_key, given) else given
     parse_options({**reading, "topic": "any"}, "batch")
 

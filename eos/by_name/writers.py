@@ -1,11 +1,11 @@
-"""What Spark calls to write by `format("pulsar")` with `guarantee="at-least-once"`: rows to topics, and no transaction.
+"""The writers that Spark calls by `format("pulsar")` with `guarantee="at-least-once"`: rows, no transaction.
 
     options and columns checked → tasks: send → await receipts → close producers → Spark is told → it calls commit
 
 Rows are visible as soon as the broker has them. A task is done once each of its rows has its receipt. So when Spark
 calls `commit`, each partition was written as a whole by some run of its task, and what other runs sent is there too.
-Spark itself sees to the rest: it runs a failed task again, and fails the save, or the micro-batch, of which not every
-task is done. A micro-batch that failed is handed over again at the query's next start.
+Spark itself does the rest. It runs a failed task again, and fails the save or the micro-batch if not every task is
+done. A micro-batch that failed is handed over again at the query's next start.
 
 One case is left that no task can see. When files of a shuffle got lost while a stage writes, Spark computes them anew
 for the tasks that are not done. If rows then lie in other partitions than before, one could be in none that was
@@ -48,7 +48,7 @@ COMPARES_SHUFFLES = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryO
 
 @dataclass(frozen=True, slots=True)
 class TaskDone(WriterCommitMessage):
-    """What a task reports that need not be run again.
+    """The report of a task that need not run again.
 
     Attributes:
         problem: of `eos.delivery.task_failure`, where some of its rows can't be written; None: all of them are.
@@ -59,7 +59,7 @@ class TaskDone(WriterCommitMessage):
 
 @dataclass(frozen=True)
 class PartitionWriter:
-    """What both writers do; picklable, sent to every task.
+    """The common part of both writers. It is picklable, and sent to every task.
 
     Attributes:
         settings: how rows become frames.
@@ -101,7 +101,7 @@ class BatchWriter(PartitionWriter, DataSourceArrowWriter):
         see_that_all_is_written(messages, "this DataFrame")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Say what a failed save leaves behind: nothing can be taken back."""
+        """Say what is left of a failed save: nothing can be taken back."""
         log.warning("the save failed. Rows of this DataFrame may be visible, and some are lacking. %s", _NO_WAY_BACK)
 
 
@@ -113,7 +113,7 @@ class StreamWriter(PartitionWriter, DataSourceStreamArrowWriter):
         see_that_all_is_written(messages, f"batch {batchId}")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Say what a failed micro-batch leaves behind."""
+        """Say what is left of a failed micro-batch."""
         log.warning(
             "batch %d failed: some of it may be visible. It is written again when the query starts again. %s",
             batchId,

@@ -1,7 +1,7 @@
 """Pulsar's own `client.conf`, as far as it tells how to reach a cluster.
 
 Keys, defaults and plugins are those of pulsar-admin and pulsar-client (conf/client.conf of Pulsar 4.2.4, and
-org.apache.pulsar.client.impl.auth). What can't be followed is refused by name; other keys are passed over.
+org.apache.pulsar.client.impl.auth). A key that this library can't follow is refused by name. Other keys are ignored.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ ControlNamespace = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """What a command reaches.
+    """The clients of a command.
 
     Attributes:
         cluster: the brokers, and who asks them.
@@ -50,7 +50,7 @@ class ConnectionOptions:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """What is said of a connection, before it is known which cluster is reached.
+    """The options of a connection, before it is known which cluster is reached.
 
     Attributes:
         by_option: what the command line says.
@@ -65,7 +65,7 @@ class ConnectionSettings:
     def cluster(self, service_url: str) -> Cluster:
         """Return how to reach a cluster. Raises InvalidInput for an option of TLS where no URL asks for TLS."""
         said = self.said
-        # What a client.conf has of TLS is for Pulsar's own commands too, which pass it over where no URL asks for TLS.
+        # A client.conf's TLS settings are also for Pulsar's own commands, which ignore them where no URL asks for TLS.
         refuse_tls_in_vain(_tls(self.by_caller), service_url, said.admin_url)
         credentials = credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate)
         return Cluster(service_url, credentials, _tls(said), subscription_prefix=said.subscription_prefix)

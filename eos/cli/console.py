@@ -1,4 +1,4 @@
-"""What all verbs of `eos` share: lines for people, exit codes, and how an error is told."""
+"""Shared parts of all verbs of `eos`: lines for people, exit codes, and how an error is shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNKNOWN = 3
 
 _WHOLE_LINES = 100_000  # characters
 LINES = "\n\t"
-"""What a line for people, or a cell, may hold of control characters."""
+"""The control characters that a line for people, or a cell, may hold."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 

@@ -1,8 +1,8 @@
 """Where a command's connection is named: options, then the environment, then a client.conf; the first that says counts.
 
 The way to authenticate counts as one: the first place that names a token, a password, an issuer or a client certificate
-decides, and what the places behind it say of it is passed over. Only a client certificate stays beside a token, since a
-broker may demand both.
+decides, and the later places are ignored for it. Only a client certificate stays beside a token, since a broker may
+demand both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CERTIFICATE = ("tls_certificate", "tls_key")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What one place says of a connection; None: nothing.
+    """The words of one place about a connection. None: nothing.
 
     Attributes:
         service_url, admin_url: the brokers, and the admin API.
@@ -71,7 +71,7 @@ def flag(text: str | None, what: str) -> bool | None:
 
 
 def merged(layers: Sequence[Layer]) -> Layer:
-    """Return what the layers come to, the first before those behind it."""
+    """Return the result of the layers, the first before those after it."""
     deciding = next((one for one in layers if one.authenticates), Layer())
     shown = next((one for one in layers if any(getattr(one, name) is not None for name in _CERTIFICATE)), Layer())
     rest = [one.name for one in fields(Layer) if one.name not in (*_WAYS, *_CERTIFICATE)]

@@ -11,11 +11,11 @@ from contextlib import contextmanager, suppress
 from typing import Final, TextIO
 
 READER_GONE: Final = 141
-"""Exit code where nobody reads the output any more, as behind `| head -1`: 128 + SIGPIPE, as shells tell of others."""
+"""Exit code where nobody reads the output any longer, as with `| head -1`: 128 + SIGPIPE, as in shells."""
 
 
 class Unprinted(Exception):
-    """A stream of the command takes no more. No error of `eos`, lest its packages take it for one and go on.
+    """A stream of the command takes nothing further. No error of `eos`, lest its packages take it for one and go on.
 
     Attributes:
         error: why.

@@ -1,1 +1,1 @@
-"""What is committed: the decision, the attempt, and the control log. It reaches the network through its ports only."""
+"""Commits of batches: the decision, the attempt, and the control log. It reaches the network through its ports only."""

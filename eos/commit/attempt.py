@@ -164,7 +164,7 @@ class _Attempt:
         self._at(Step.END_ANSWERED, "before")
 
     def _give_up(self, why: BaseException) -> None:
-        """Abort, until the transaction has ended. What tells of the input or of a mistake passes as it is."""
+        """Abort, until the transaction has ended. An error about the input, or about a mistake, passes as it is."""
         owner = self._owner
         unsealed = self._delivery.abandon()
         owner.abort()

@@ -39,7 +39,8 @@ class OwnerRecord:
         coordinator: index of the transaction coordinator that the sink always uses.
         topic_epoch: the control topic's, as the broker counted it.
         begins: the log was empty when this run began to take it over.
-        expired: where the newest marker lies that is not retained: reading may begin behind it. None: at the beginning.
+        expired: the position of the newest marker that is not retained. Reading may begin after it. None: at the
+            beginning.
         cluster: the cluster that the log is on, for people who read it; None where it is not known.
     """
 
@@ -153,7 +154,7 @@ def encode(record: Record) -> bytes:
 def decode(data: bytes) -> Record:
     """Read a record. Fields that this version does not know are ignored: what must not be is another `VERSION`.
 
-    Raises NewerVersion for a record of a newer version, DamagedLog for anything else that is no record.
+    Raises NewerVersion for a record of a newer version, DamagedLog for anything else that is not a record.
     """
     try:
         fields = json.loads(data)
@@ -204,7 +205,7 @@ class LogView:
         newest: the MARKER of the newest committed batch.
         markers: what the decision table asks of the retained markers, by batch id, oldest first. Their rows by topic
             and their offsets are not kept: of 10,000 topics they take a mebibyte for each batch.
-        expired: the position of the newest marker that is no longer retained; the fold may begin behind it.
+        expired: the position of the newest marker that is no longer retained. The fold may begin after it.
         read_to: the position of the last message that was read.
     """
 
@@ -237,7 +238,7 @@ class LogView:
         self.read_to = position
 
     def pass_over(self, position: MessageId) -> None:
-        """Go on behind a message that is no record of this log."""
+        """Go on after a message that is not a record of this log."""
         self.read_to = position
 
     def _mark(self, marker: Marker, position: MessageId) -> None:
@@ -280,8 +281,8 @@ class LogView:
     def coordinator(self) -> int | None:
         """The coordinator that the sink was bound to at its first use.
 
-        What was written with it counts more than what an OWNER announced: a driver that took over a
-        frozen log, and could not see the first OWNER, announces a guess.
+        The coordinator of records that were written with it counts more than that of an OWNER. A driver that took over
+        a frozen log, and could not see the first OWNER, announces a guess.
         """
         said = self.newest or self.intent
         if said is not None:

@@ -14,7 +14,7 @@ HOLD: Final = "__eos-hold"
 """The durable subscription that retains the control topic's records."""
 
 CONTROL: Final = "__eos-"
-"""What the name of every control topic begins with."""
+"""The beginning of the name of every control topic."""
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _TOPIC = re.compile(r"(?:(persistent|non-persistent)://)?(?:([^/]+)/([^/]+)/)?([^/]+)")
@@ -23,7 +23,7 @@ _TOPIC = re.compile(r"(?:(persistent|non-persistent)://)?(?:([^/]+)/([^/]+)/)?([
 def control_topic(name: str, topic: str) -> str:
     """Name the control topic of the sink or job `name`, in the tenant and namespace of the data topic `topic`.
 
-    Raises InvalidInput for a name that is no part of a topic's name.
+    Raises InvalidInput for a name that can't be part of a topic's name.
     """
     if _NAME.fullmatch(name) is None:
         raise InvalidInput(

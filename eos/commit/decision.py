@@ -1,4 +1,4 @@
-"""What to do with a micro-batch: a table, and nothing that touches a network or a clock.
+"""The decision about a micro-batch: a table, and nothing that touches a network or a clock.
 
 It decides about a batch before anything is written, by the log alone, never by the coordinator, which
 can't tell how a transaction ended (`eos.commit.transaction`).
@@ -65,7 +65,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the log says, reduced to what the decision needs.
+    """The content of the log, reduced to what the decision needs.
 
     Attributes:
         query_id: the query the log belongs to, or None for an empty log.
@@ -79,7 +79,7 @@ class Known:
 
 
 class Action(Enum):
-    """What the sink does with the batch."""
+    """The action of the sink for the batch."""
 
     WRITE = "write"  # in a new transaction
     SKIP = "skip"  # it is committed already: write nothing

@@ -1,4 +1,4 @@
-"""What a query's checkpoint remembers of batches that failed, one entry for each of its sinks.
+"""The note of a query's checkpoint about failed batches, one entry for each of its sinks.
 
 Of a failure that the function of `foreachBatch` swallows Spark learns nothing: it goes on with the next batch, and so
 does its next run. The entry tells that run which batches are missing.

@@ -52,7 +52,7 @@ def read_on(
     until: OwnerRecord | None = None,
     each: Each = lambda record, message: None,
 ) -> None:
-    """Fold what lies behind `view.read_to` into it, up to the last record that is readable now, or up to `until`.
+    """Fold the records after `view.read_to` into it, up to the last record that is readable now, or up to `until`.
 
     `until` is known to have been written, but may be hidden: then the view lacks it. Raises as `read_log`.
     """
@@ -86,14 +86,14 @@ def read_retained(client: ClientPort, topic: str, settings: OwnerSettings) -> Lo
 
 
 def view_behind(after: MessageId, settings: OwnerSettings) -> LogView:
-    """Return the view of a log that is read from behind this position on: the newest that is not retained."""
+    """Return the view of a log that is read after this position, that of the newest marker not retained."""
     view = LogView(settings.markers_retained, settings.markers_retained_since, read_to=after)
     view.expired = None if after == EARLIEST else after
     return view
 
 
 def oldest_needed(client: ClientPort, topic: str, settings: OwnerSettings) -> MessageId:
-    """Say behind which record reading may begin, by what the last readable one says: EARLIEST, if it says nothing.
+    """Return the record after which reading may begin, as the last readable record says: EARLIEST, if it says nothing.
 
     One from another cluster says nothing: its positions are those of that cluster's log.
 

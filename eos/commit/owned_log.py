@@ -21,8 +21,8 @@ log = logging.getLogger("eos.commit.owned_log")
 _NAMED_BY_BROKER = re.compile(r"(?P<cluster>.+)-\d+-\d+")
 
 _OUT_OF_REACH = (NetworkError, TopicMissing)
-"""What a call about the subscription may end with. It says nothing of the batch in hand: one that is committed stays
-so, and a topic that is gone is told by the next record."""
+"""Errors of calls about the subscription. They say nothing of the batch in hand. A committed batch stays committed,
+and the next record tells of a topic that is gone."""
 
 _QUOTA_EXCEEDED = frozenset({"ProducerBlockedQuotaExceededError", "ProducerBlockedQuotaExceededException"})
 
@@ -152,8 +152,8 @@ class OwnedLog:
     def trust(self, view: LogView) -> None:
         """Go on with what was read once our own OWNER was in sight.
 
-        Raises DamagedLog where it lacks the newest MARKER that this driver knows: what was readable stays so. A batch
-        of which nothing is known would be taken for one that is not committed.
+        Raises DamagedLog where it lacks the newest MARKER that this driver knows: a readable record stays readable. A
+        batch without a record would be taken for one that is not committed.
         """
         known = self.view.newest
         if known is not None and (view.newest is None or view.newest.batch_id < known.batch_id):

@@ -154,13 +154,13 @@ class Owner:
 
     @property
     def registration(self) -> Registration:
-        """What the query's checkpoint should remember. Write it before the first batch."""
+        """The note for the query's checkpoint. Write it before the first batch."""
         last = self.view.last_number
         return Registration(self.name, self.topic, last, self._rolls_forward_from, jumped=self._jumped)
 
     @property
     def view(self) -> LogView:
-        """What the log says."""
+        """The content of the log."""
         return self.log.view
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What the commit needs of the world, as ports: `eos.pulsar.net` fits them, and so does the tests' simulation."""
+"""The ports by which the commit reaches the world: `eos.pulsar.net` fits them, and so does the tests' simulation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class MessagePort(Protocol):
 
     @property
     def data(self) -> bytes | None:
-        """Its bytes; None for a null value, which is no record of ours."""
+        """Its bytes. None for a null value, which is not a record of this log."""
         ...
 
     @property
@@ -159,7 +159,7 @@ class ClientPort(CoordinatorsPort, Protocol):
         ...
 
     def reader(self, topic: str, *, after: MessageId, stored: bool) -> ControlReaderPort:
-        """Open a reader behind a record, or at the earliest one.
+        """Open a reader after a record, or at the earliest one.
 
         Args:
             stored: whether that record must still be stored: reading raises EntriesGone, a NetworkError, if it is not.
@@ -172,7 +172,7 @@ class ClientPort(CoordinatorsPort, Protocol):
 
 
 class Written(Protocol):
-    """What a batch wrote, by topic."""
+    """The amounts that a batch wrote, by topic."""
 
     @property
     def rows(self) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""What a query's checkpoint folder says about its sink: a few small files."""
+"""The notes of a sink in a query's checkpoint folder: a few small files."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ DEDUPLICATED: Final = "eos-deduplicated.json"
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What the query's checkpoint remembers of its control log.
+    """The note of the query's checkpoint about its control log.
 
     Attributes:
         name: the sink's.
         control_topic: where the log was.
         last_number: the number of a record that was readable at that time: it must be there for ever.
-        rolls_forward_from: None: no. Otherwise state is behind the output, and batches from this one on are run
+        rolls_forward_from: None: no. Otherwise the state is older than the output. Then batches from this one on run
             without being written, where the log has their MARKER with the same offsets.
         shadow: the checkpoint is a copy beside a live query: its runs write nothing at all, and take nothing over.
         stateful: whether the query keeps state; None: not known, as the checkpoint began with an earlier version.
@@ -74,7 +74,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Unlogged:
-    """What the query's checkpoint remembers of batches written at least once: no control log has them.
+    """The note of the query's checkpoint about batches written at least once, which no control log has.
 
     Attributes:
         begun: the newest batch that was begun: its rows may be visible, once or more.

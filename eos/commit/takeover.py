@@ -5,9 +5,9 @@ Once for each run of the query:
 1. Read the log, and compare the query before another driver is fenced.
 2. Open the control topic's producer with fencing: an earlier driver can't write to the log any more.
    It isn't told, and fencing doesn't stop its END_TXN.
-3. Write OWNER, and trust the log only once that record can be read. A topic is readable up to the
-   first record of an open transaction; what lies behind it, committed markers too, is hidden. So our
-   own OWNER in sight proves that every MARKER before it is either readable or gone for good.
+3. Write OWNER, and trust the log only once that record can be read. A topic is readable up to the first record of an
+   open transaction. Everything after it is hidden, committed markers too. So our own OWNER in sight proves that every
+   MARKER before it is either readable or gone for good.
 4. Abort the transaction of the last INTENT if it left no MARKER. Where it doesn't end in time, as when a topic of it
    was terminated, it is not committed all the same, and the takeover goes on.
 
@@ -64,7 +64,7 @@ def owed(name: str, txn: TxnId, why: BaseException | None) -> str:
 
 
 class Takeover:
-    """The takeover of one log by one driver. What it waits for in vain it raises as `GaveUp`.
+    """The takeover of one log by one driver. After a wait in vain it raises `GaveUp`.
 
     Attributes:
         coordinator: index of the transaction coordinator that the sink always uses.
@@ -111,7 +111,8 @@ class Takeover:
     def _announce(self, view: LogView) -> None:
         """Write OWNER, and read on until it is readable: then the log is trusted.
 
-        What was readable once stays so, and in its order: a log that shows more later is read on, not anew.
+        A record that was readable once stays so, and in its order. So a log that shows more later is read on, not from
+        its start.
         """
         self._observer(Step.OWNER, "before", None)
         patience = self._waits.patience()

@@ -19,7 +19,7 @@ from eos.pulsar.wire.txn import TxnId
 
 
 class TransactionEnd(Enum):
-    """What an answer to END_TXN proves."""
+    """The proof that an answer to END_TXN gives."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"

@@ -2,8 +2,8 @@
 
 A topic that never held a transaction forgets aborts: the broker answers END_TXN(abort) with success and notes nothing
 (TopicTransactionBuffer.abortTxn, which asks only whether the buffer is ready). The buffer becomes ready with the first
-frame, but only once a snapshot is stored, some 50 ms later, and longer in a new namespace. A frame that comes to such
-a topic behind the abort, or waits for that snapshot, opens the transaction again there, and readers wait behind the
+frame, but only once a snapshot is stored, some 50 ms later, and longer in a new namespace. A frame that comes to such a
+topic after the abort, or waits for that snapshot, opens the transaction again there, and readers wait behind the
 frame for ever: no coordinator knows the transaction any more, and nothing ends it. A later batch of the sink on that
 topic would free the readers; after the last try of a query or a job there is none.
 

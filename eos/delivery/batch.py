@@ -126,7 +126,7 @@ def around_spark() -> Iterator[None]:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Tell whether Ctrl-C is behind an error: py4j may fail while it cleans up after one, and its error hides it."""
+    """Tell whether Ctrl-C caused an error: py4j may fail while it cleans up after one, and its error hides it."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True

@@ -1,10 +1,9 @@
 """Gets the rows of a DataFrame into a transaction: through the driver if few, else by tasks.
 
-Starting Python workers costs more than a whole transaction, so a small micro-batch is
-collected to the driver and sent from there. Its size isn't known before it has run, and
-running it twice would cost what we want to save, so the size of the sink's last batch
-predicts it. What reaches the driver is bounded all the same, see `Care`. Where the prediction
-was wrong nothing has been sent yet, and the tasks write the batch into the same transaction.
+Starting Python workers costs more than a whole transaction, so a small micro-batch is collected to the driver and sent
+from there. Its size isn't known before it has run, and running it twice would cost what we want to save, so the size of
+the sink's last batch predicts it. The rows that reach the driver are bounded all the same, see `Care`. Where the
+prediction was wrong nothing has been sent yet, and the tasks write the batch into the same transaction.
 
 Only one result for each partition reaches the driver, however often Spark ran it, so the
 driver path needs no proof of having run once; the task path asks for it.

@@ -1,9 +1,9 @@
 """Where a writer's producers come from, and what becomes of them once each frame has its receipt.
 
-A task opens its own, and closes them before it reports: the process that asks for the commit is another one, and must
-know that the task sends no more. On the driver's own path they stay open for the next batch, as the control topic's
-does. There the sender is the process that asks for the commit: only a producer without a frame under way is kept,
-and once the end of a transaction was asked for, `eos.pulsar.net.transactions` refuses every send into it.
+A task opens its own, and closes them before it reports. The process that asks for the commit is another one, and must
+know that the task sends nothing further. On the driver's own path they stay open for the next batch, as the control
+topic's does. There the sender is the process that asks for the commit: only a producer without a frame under way is
+kept, and once the end of a transaction was asked for, `eos.pulsar.net.transactions` refuses every send into it.
 docs/models.md tells what closing stands against (the rule CLOSE).
 """
 

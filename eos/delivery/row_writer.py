@@ -4,10 +4,10 @@ One `RowWriter` serves one task (or one small batch on the driver) inside one tr
 
     encode values → gather → route → add partitions → make frames → send → await receipts → give producers back
 
-A crash anywhere in here leaves an open transaction that is not committed: the next owner of
-the sink aborts it. What must never happen is a send after the commit has been asked for,
-since the broker would accept it and lose the batch. Hence `finish()` waits for every receipt, and
-gives the producers back, which closes those of a task; nothing is committed before it returns.
+A crash anywhere in here leaves an open transaction that is not committed: the next owner of the sink aborts it. A send
+after the driver has asked for the commit must never happen, since the broker would accept it and lose the batch. Hence
+`finish()` waits for every receipt, and gives the producers back, which closes those of a task. Nothing is committed
+before it returns.
 
 Without a transaction no partition is added, and each frame is visible once the broker has it. The rest is the same.
 """
@@ -59,7 +59,7 @@ class WriteSettings:
         batching: whether the rows of a frame share their key, or each has a frame of its own. Default: neither.
         introduction: who writes, as brokers are told. Default: not told.
         chunking: whether a message that is too large for one entry is sent in several. Default: it is refused.
-        encryption_keys: public keys, by each of which frames are encrypted; none, the default: they go in the clear.
+        encryption_keys: public keys. Frames are encrypted for each of them. Default none: frames go in the clear.
     """
 
     cluster: Cluster
@@ -157,7 +157,7 @@ class RowWriter:
 
     @property
     def frame_limits(self) -> Mapping[str, int]:
-        """What its client has learned of topics that take smaller frames than their brokers."""
+        """The smaller frame limits of topics that its client has learned."""
         return self._client.frame_limits.learned
 
     @cached_property
@@ -194,7 +194,7 @@ class RowWriter:
             producer.flush(self._until)
 
     def finish(self) -> None:
-        """Await every receipt, and give every producer back. Whatever goes wrong, `abandon` is to follow."""
+        """Await every receipt, and give every producer back. After any error `abandon` must follow."""
         observe, batch_id = self._to.observer, self._to.batch_id
         observe(Step.ALL_SENT, "before", batch_id)
         self.await_receipts()

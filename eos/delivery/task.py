@@ -1,9 +1,8 @@
 """The executor side: a `mapInArrow` function that writes one Spark partition into the transaction.
 
 One summary row comes back for each task, after its producers are closed. A task that
-Spark retries refuses to write at all, except without a transaction: there it writes all its rows
-again. What a task can't see (a second stage attempt) the driver checks afterwards:
-`eos.spark.stages.prove_run`.
+Spark retries refuses to write at all, except without a transaction: there it writes all its rows again. The driver
+afterwards checks what a task can't see (a second stage attempt): `eos.spark.stages.prove_run`.
 
 The transaction is not part of the function but a local property of the Spark job: so the
 driver can plan the job while the transaction is being opened. Each run has a property of a name of its own: threads

@@ -1,4 +1,4 @@
-"""What a task tells the driver about a problem that is more than the text of a failed Spark job, and what it comes to.
+"""The message of a task to the driver about a problem, beyond the text of a failed Spark job, and its meaning.
 
 A task that fails is a failed Spark job, which is tried again. So a task that knows better ends well, and its summary
 row carries the problem.
@@ -22,7 +22,7 @@ from eos.errors import (
 )
 
 _PERMANENT: tuple[type[EosError], ...] = (TopicMissing, StaleBatch, DamagedLog, InvalidInput, OutOfTurn)
-"""What no further try can change, the special before the general."""
+"""The errors that no further try can change, the special before the general."""
 
 _KINDS = {kind.__name__: kind for kind in (*_PERMANENT, NotCommitted)}
 

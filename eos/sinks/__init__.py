@@ -1,1 +1,1 @@
-"""What `foreachBatch` calls: the sink, its options, the columns it takes, and its metrics."""
+"""The driver side of `foreachBatch`: the sink, its options, the columns it takes, and its metrics."""

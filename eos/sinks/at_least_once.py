@@ -2,9 +2,9 @@
 
     begun? → prepare → send → await receipts → give producers back → Spark is told
 
-Rows are visible as soon as the broker has them. Whatever goes wrong before each of them has its receipt, the batch is
-written again as a whole, by this run or by the next one, to which Spark hands it over. So no row is lost, and some may
-be there twice.
+Rows are visible as soon as the broker has them. If anything goes wrong before each of them has its receipt, this run
+writes the whole batch again, or the next run, to which Spark hands it over. So no row is lost, and some may be there
+twice.
 
 Before anything of a batch is sent, the checkpoint says that it was begun: a later run that is to write exactly once
 refuses a batch that may be visible already. Why each crash is safe is told in docs/how-to/guarantees.md.

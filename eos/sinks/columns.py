@@ -108,7 +108,7 @@ class ColumnRoles:
 
     @property
     def notes(self) -> dict[str, str]:
-        """What a caller may miss, for the log: {a column: a sentence about it, without a full stop}."""
+        """Remarks for the log that a caller may miss: {a column: a sentence about it, without a full stop}."""
         taken_out = {
             column: f"column {column!r} is the message's {part} by the option {part}, and no field of the payload"
             for part, column in self.taken_out.items()

@@ -1,4 +1,4 @@
-"""What a sink and a job of `eos.write` have in common: the client of their cluster, their plan, and who is told."""
+"""Shared parts of a sink and a job of `eos.write`: the client of their cluster, their plan, and their observers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from eos.spark import query as spark
 
 
 class SinkContext:
-    """What the writes of a sink or of a job go by.
+    """Shared settings of all writes of a sink or of a job.
 
     Attributes:
         options: checked.

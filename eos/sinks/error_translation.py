@@ -1,4 +1,4 @@
-"""What leaves the sink: one error, short and without a chain, that Spark reads rightly.
+"""The error that leaves the sink: one error, short and without a chain, that Spark reads rightly.
 
 Of a Python error Spark gets the text of its traceback only, and asks of that text whether the query was interrupted
 (StreamExecution.isInterruptionException, Spark 4.3). Two kinds of text matter:

@@ -1,4 +1,4 @@
-"""What the sinks of one name know in one run of a query of batches that failed, and the note in its checkpoint.
+"""The failed batches that the sinks of one name know in one run of a query, and their note in its checkpoint.
 
 The note outlives the run. Where user code has swallowed the error of a batch, Spark counts the batch as done, and the
 next run finds in the note what is missing.
@@ -83,7 +83,7 @@ class FailedBatches:
             raise InvalidInput(self._lacks(self.first, batch_id, f"Batch {batch_id} is not written"))
 
     def look_back(self, run: Run, batch_id: int) -> None:
-        """Refuse to go on behind a batch that failed in an earlier run, and whose error was swallowed.
+        """Refuse to go on after a batch that failed in an earlier run, and whose error was swallowed.
 
         Also to take a batch for done that the log has, and whose second call failed: no replay writes its rows.
         """

@@ -49,7 +49,7 @@ _turn = threading.Lock()
 
 
 class JobOptions(TypedDict, total=False):
-    """What `eos.write` takes besides the job's id; each option is described at `eos.sink`."""
+    """The options of `eos.write` besides the job's id. Each option is described at `eos.sink`."""
 
     topic: str | None
     value_format: ValueFormat

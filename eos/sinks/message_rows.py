@@ -36,7 +36,7 @@ def message_rows(
 def message_columns(
     schema: StructType, roles: ColumnRoles, value_format: ValueFormat, ignore_null_fields: bool | None = None
 ) -> list[str]:
-    """Return the SQL expressions behind `message_rows`; needs no data, no session, and runs nothing."""
+    """Return the SQL expressions of `message_rows`. Needs no data, no session, and runs nothing."""
     columns = [_built(roles.payload, value_format, ignore_null_fields)] if value_format in BUILT else []
     for name, source in sorted(roles.parts.items(), key=lambda part: part[0] != "value"):
         expression = _expression(name, source, schema[source].dataType)

@@ -1,4 +1,4 @@
-"""What the sink counts and times, for those on call for it: since it was made, and of the batch in hand."""
+"""The counts and times of the sink, for those on call: since it was made, and of the batch in hand."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class Metrics:
             )
 
     def skipped(self, newest: Marker | None = None) -> None:
-        """Count a batch of which nothing was to be written. Args: the newest that the log has, if it was asked."""
+        """Count a batch whose rows were not to be written. Args: the newest that the log has, if it was asked."""
         with self._lock:
             self._skipped += 1
             if newest is not None and newest.batch_id == self._batch.batch_id:

@@ -52,7 +52,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True, kw_only=True)
 class SinkOptions:
-    """What `eos.sink()` takes; each option is described there."""
+    """The options of `eos.sink()`. Each option is described there."""
 
     name: str
     topic: str | None = None

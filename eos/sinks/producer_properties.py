@@ -1,4 +1,4 @@
-"""What the sink's producers say of themselves to brokers: sink, application, query, and what the user adds."""
+"""The properties of the sink's producers at the brokers: sink, application, query, and those of the user."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def introduction(
 
 
 def check_properties(properties: object, token: Token | None, basic: str | None, oauth2: OAuth2Options | None) -> None:
-    """Refuse properties that are no texts, that take our names, that are large, or that hold a secret.
+    """Refuse properties that are not texts, that take a reserved name, that are large, or that hold a secret.
 
     Args: the option `producer_properties`; the options `token`, `basic` and `oauth2`. Raises InvalidInput.
     """

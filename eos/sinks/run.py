@@ -47,7 +47,7 @@ _LOOK_AGAIN = 100  # batches, at most, until the run looks again which markers s
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a run begins with.
+    """The things that a run needs at its start.
 
     Attributes:
         options: the sink's.

@@ -1,4 +1,4 @@
-"""What the sink asks of a topic's registered schema."""
+"""The use that the sink makes of a topic's registered schema."""
 
 from __future__ import annotations
 

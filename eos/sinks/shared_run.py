@@ -1,9 +1,9 @@
-"""What all sinks of one name share in one run of a query: one owner in a process, however many sinks are made.
+"""The state that all sinks of one name share in one run of a query: one owner in a process, for all of them.
 
 People make a sink inside the function of `foreachBatch`, make two of one name, close one in the middle of a batch, and
 swallow its errors. So whether a batch was taken, and which one failed, is known here and not by a sink; the producers
-are here too, so that a sink for each batch costs no more than one for all. What failed is also noted in the query's
-checkpoint, where the next run finds it, and the query ends with that error even where user code has swallowed it in the
+are here too, so that a sink for each batch costs no more than one for all. A failure is also noted in the query's
+checkpoint, where the next run finds it. The query ends with that error even where user code has swallowed it in the
 last batch: Spark would note the batch as done, and its rows would be lost without a word.
 """
 
@@ -133,8 +133,8 @@ class SharedRun:
     ) -> None:
         """Note a batch that failed: no later one is taken, and the query is to end with the error. Raises nothing.
 
-        Args: the batch; what its call raises; what it was asked to write; whether the query was stopped, which is no
-            error to end with.
+        Args: the batch, the error of its call, its write requests, and whether the query was stopped, which must not
+            end it with an error.
         """
         if self.query is not None:  # outside a query nobody but the caller counts a batch as done
             self._given_up = {batch_id: [*self._given_up.get(batch_id, []), tuple(requests)]}
@@ -173,7 +173,7 @@ class SharedRun:
                 time.sleep(_LOOK_S)
 
     def close(self) -> None:
-        """Close what is open. What was taken stays known."""
+        """Close what is open. The taken batches stay known."""
         with self._turn:
             if self._run is not None:
                 self._run.close()

@@ -270,7 +270,7 @@ class Sink:
             found = [batch._query] if batch._query else queries_of_stray(batch._session, identity, options.name)
             for query in found:
                 stopped, in_hand = not query.is_active(error), query.batch_in_hand()
-                # What Spark hands over is missing, whichever id the caller gave; a thread of its own may be late.
+                # The batch that Spark hands over is missing, whichever id the caller gave. A stray thread may be late.
                 earlier = (stray or late) and isinstance(batch.batch_id, int)
                 failed = min(batch.batch_id, in_hand) if earlier else in_hand
                 service_url = self._context.cluster.service_url

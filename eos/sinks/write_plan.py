@@ -1,4 +1,4 @@
-"""What a DataFrame becomes when a sink writes it: rows as message columns, a topic, and the schema of its values."""
+"""The plan of a DataFrame that a sink writes: rows as message columns, a topic, and the schema of its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call of the sink was asked to write, and whether a later call for the same batch writes it.
+"""The rows that a call of the sink was asked to write, and whether a later call for the same batch writes them.
 
 User code may swallow the error of a call and call again, with the same rows or with others. After the second call the
 log has the batch, and rows that only the first call was given would be missing without a word.
