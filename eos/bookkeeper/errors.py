@@ -1,4 +1,4 @@
-"""What is known of an entry that a bookie did not give. Their axis is what the replicas said.
+"""The errors of an entry that a bookie did not give. Their axis is what the replicas said.
 
 LedgerReadError
 ├── EntryMissing         every replica answered that it lacks the entry: the entry is lost

@@ -1,1 +1,1 @@
-"""What holds readers up, and how to free them."""
+"""Readers that wait: the causes, and how to free them."""

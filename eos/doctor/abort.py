@@ -29,7 +29,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 
 _OWNED: Final = "exclusive producer"
-"""What the broker says of to a shared producer beside an owner's (AbstractTopic); the code stands for limits too."""
+"""The broker's words to a shared producer beside an owner's (AbstractTopic). The code stands for limits too."""
 
 
 _ASK: Final = "If readers wait, eos doctor says for which transaction"
@@ -40,7 +40,7 @@ class OwnerAlive(EosError):
 
 
 class AbortOutcome(StrEnum):
-    """What came of an abort."""
+    """The result of an abort."""
 
     ABORTED = "aborted"
     HAD_ENDED = "had ended"
@@ -141,7 +141,7 @@ def told(name: str, found: Abandoned | None, outcome: AbortOutcome) -> str:
 
 
 def summary(name: str, found: Abandoned | None, outcome: AbortOutcome) -> dict[str, Any]:
-    """What `eos sink abort --json` shows."""
+    """The output of `eos sink abort --json`."""
     intent = None if found is None else found.intent
     return {
         "sink": name,

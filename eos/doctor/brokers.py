@@ -1,4 +1,4 @@
-"""What of the brokers a sink depends on: their version and settings, their clocks, and their coordinators."""
+"""The brokers' part of what a sink depends on: their version and settings, their clocks, and their coordinators."""
 
 from __future__ import annotations
 

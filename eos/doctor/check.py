@@ -1,4 +1,4 @@
-"""What was found out about one thing that counts: it is good, it needs care, or it can't be known from here."""
+"""The finding about one thing that counts: it is good, it needs care, or it can't be known from here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOT_DECLARED = "IncompatibleSchema"
 
 
 class CheckVerdict(StrEnum):
-    """What was found out about one of the things that count."""
+    """The finding about one of the things that count."""
 
     GOOD = "good"
     CARE = "take care"
@@ -21,7 +21,7 @@ class CheckVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was found out about one thing, in a sentence or two; where it needs care, with what to do."""
+    """The finding in a sentence or two. Where it needs care, with the remedy."""
 
     about: str
     verdict: CheckVerdict

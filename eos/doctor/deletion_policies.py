@@ -1,4 +1,4 @@
-"""What the cluster does with what sinks have written: policies that delete records or rows, or shut producers out."""
+"""The cluster's policies for the records and rows of sinks: policies that delete them, or shut producers out."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _asked(
 
 def _of_log(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:
     found = [care(about, danger) for danger in dangers(kept(topic), topic)]
-    if not any(one.endswith(HOLD) for one in admin.subscriptions(topic)):  # perhaps behind the sink's prefix
+    if not any(one.endswith(HOLD) for one in admin.subscriptions(topic)):  # perhaps after the sink's prefix
         found.append(
             care(
                 about,

@@ -46,7 +46,7 @@ class ReaderState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a sink's control log says of a transaction.
+    """The words of a sink's control log about a transaction.
 
     Attributes:
         sink: the sink's name.
@@ -94,7 +94,7 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What to do, in words."""
+        """The remedy, in words."""
         if self.state is ReaderState.WAITING:
             ends = f"It ends by itself {self.opened.ttl_ms / 1000:.0f} s after it was opened" if self.opened else ""
             if self.trace is not None:
@@ -117,7 +117,7 @@ class Finding:
 
 
 class _Traces(NamedTuple):
-    """What the control logs of a namespace say of transactions, and the sinks whose logs could not be read whole."""
+    """The words of a namespace's control logs about transactions, and the sinks whose logs could not be read whole."""
 
     found: dict[TxnId, Trace]
     unread: tuple[str, ...]
@@ -143,7 +143,7 @@ class Doctor:
         return sorted(self.admin.topics(namespace))
 
     def partitions(self, topics: Iterable[str]) -> Iterator[str]:
-        """The physical topics of these topics. Raises TopicMissing, and InvalidInput for what is no topic's name."""
+        """The physical topics of these topics. Raises TopicMissing, and InvalidInput for a wrong name."""
         for topic in map(persistent_name, topics):
             yield from self.client.physical_topics(topic)
 
@@ -273,7 +273,7 @@ class Doctor:
 
 
 def summary(finding: Finding) -> dict[str, object]:
-    """What `eos doctor --json` shows of a finding."""
+    """The part of `eos doctor --json` about a finding."""
     trace, opened = finding.trace, finding.opened
     return {
         "partition": finding.partition,

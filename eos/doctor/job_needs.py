@@ -1,4 +1,4 @@
-"""What a job needs before it starts: `eos doctor --preflight` tells each thing, also what is good.
+"""The needs of a job before it starts: `eos doctor --preflight` reports each, also the good ones.
 
 It looks at what the sink will look at again when it starts with `admin_url`, and at what only the first batch would
 find out: whether its topics are there, and whether this role and their policies let it write or read.

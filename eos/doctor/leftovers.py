@@ -11,14 +11,14 @@ from eos.errors import Refused, TopicMissing
 from eos.pulsar.net.admin import if_there
 
 LEFT: Final = re.compile(r"(?:^|.*[^0-9A-Za-z])spark-(?:batch|place)-[0-9a-f]{32}")
-"""The names that `eos.source.brokers` makes for one read, behind any prefix. A stream's own is named otherwise."""
+"""The names that `eos.source.brokers` makes for one read, after any prefix. A stream's own is named otherwise."""
 
 _IN_USE: Final = "412"
 """How the admin API refuses to delete a subscription that has consumers (PersistentTopicsBase)."""
 
 
 class SubscriptionsPort(Protocol):
-    """What is asked of the admin API."""
+    """The questions to the admin API."""
 
     def subscriptions(self, topic: str) -> tuple[str, ...]:
         """Return the names of a physical topic's durable subscriptions."""

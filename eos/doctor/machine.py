@@ -1,4 +1,4 @@
-"""What of this machine a job depends on: the versions, the checksums' code, and the Python of Spark's workers.
+"""This machine's part of what a job depends on: the versions, the checksums' code, and the Python of Spark's workers.
 
 Only the machine is looked at on which the command runs: run it where the driver does, and with its environment.
 """

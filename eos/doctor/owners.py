@@ -1,4 +1,4 @@
-"""Who owns the sinks of a namespace, and whether several drivers take one from another.
+"""The owners of a namespace's sinks, and whether several drivers take a sink from each other.
 
 An owner is connected to its control topic to write, and to the subscription that retains its records. The second counts
 too: a fenced driver that tries once more makes the broker close the owner's producer, which the owner opens again only
@@ -18,10 +18,10 @@ from eos.errors import NetworkError
 from eos.pulsar.net.admin import Admin
 
 OWNER: Final = "owner of "
-"""What a check of this file is about: this, and a sink's name."""
+"""The subject of a check of this file: this, and a sink's name."""
 
 _MANY: Final = 5
-"""Takeovers among the newest records from which on they are no ordinary restarts: a batch writes two records."""
+"""So many takeovers among the newest records are not ordinary restarts: a batch writes two records."""
 
 
 def owners(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Check]:

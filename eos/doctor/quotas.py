@@ -1,7 +1,7 @@
 """How much is used up of what the cluster allows: backlogs of topics, and the number of topics of a namespace.
 
 At a backlog's limit the broker deletes what a subscription has not acknowledged, or refuses every producer
-(BacklogQuotaManager). At the limit of topics it makes no more of them, and no new sink's control topic either
+(BacklogQuotaManager). At the limit of topics it makes no further ones, and no new sink's control topic either
 (BrokerService.checkMaxTopicsPerNamespace, which counts each partition, and no topic of the broker's own).
 """
 

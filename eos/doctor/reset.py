@@ -2,12 +2,12 @@
 
     end the last transaction → look once more, with no driver at work → delete the control topic
 
-A crash before the deletion leaves the log as it was, with its last transaction aborted: the old query may go on. Behind
-it there is no log: a new query begins with an empty one, and the old checkpoint, which remembers records, is refused
-(DamagedLog), so that its batches are not written again unawares. A driver that comes between the second look and
+A crash before the deletion leaves the log as it was, with its last transaction aborted. Then the old query may go on.
+After the deletion there is no log. A new query begins with an empty one, and the old checkpoint, which remembers
+records, is refused (DamagedLog), so that its batches are not written again by accident. A driver that comes between the second look and
 the deletion keeps its log: the broker deletes no topic that a producer is connected to.
 
-What can be lost: nothing of the output. What can be doubled: all that the new query reads again.
+Nothing of the output can be lost. All rows that the new query reads again can be doubled.
 """
 
 from __future__ import annotations

@@ -22,14 +22,14 @@ EMPTY_LOG: Final = (
     "The control log holds no record. Either the sink has never begun a batch, or its records were deleted, by a "
     "message TTL, a backlog quota, a command, or with the topic. Which of these is so cannot be known from the log"
 )
-"""What a control log without records tells."""
+"""The meaning of a control log without records."""
 
 RECENT: Final = 20
 """Newest records of a log among which takeovers are counted."""
 
 
 class SinkStatus(StrEnum):
-    """What a sink's log ends with."""
+    """The state at the end of a sink's log."""
 
     NEW = "new"
     EMPTY = "empty"
@@ -104,7 +104,7 @@ def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) 
     last_ms: dict[type[Record], int] = {}
 
     def note(record: Record, message: MessagePort) -> None:
-        # A run writes OWNER again after it has ended a transaction, and when its log was lost: that is no takeover.
+        # A run writes OWNER again after it has ended a transaction, and when its log was lost. Neither is a takeover.
         recent.append(isinstance(record, OwnerRecord) and record.run_id != next(reversed(runs), None))
         last_ms[type(record)] = message.publish_time_ms
         if isinstance(record, OwnerRecord):
@@ -194,7 +194,7 @@ def read(client: Client, topic: str, each: Each = lambda record, message: None) 
 
 
 def summary(one: SinkState) -> dict[str, Any]:
-    """What `eos sink list --json` shows of a sink."""
+    """The part of `eos sink list --json` about a sink."""
     begun = one.unfinished
     return {
         "name": one.name,
@@ -213,7 +213,7 @@ def summary(one: SinkState) -> dict[str, Any]:
 
 
 def plain(written: WrittenBatch) -> dict[str, Any]:
-    """What `eos sink show --json` shows of a record."""
+    """The part of `eos sink show --json` about a record."""
     record = written.record
     shown: dict[str, Any] = {
         "number": record.number,

@@ -1,4 +1,4 @@
-"""Giving up the rows of a batch, so that a sink goes on behind it: its MARKER is committed without any rows.
+"""Giving up the rows of a batch, so that a sink goes on after it: its MARKER is committed without any rows.
 
 A sink refuses a batch after one that was begun and is not committed, and after one that the checkpoint notes as failed:
 the failed batch would be missing without a word. If its rows are not wanted, or were written in another way, this
@@ -35,7 +35,7 @@ _ALL: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class _Nothing:
-    """What is written of the batch."""
+    """The content of the batch's marker."""
 
     rows: dict[str, int]
     bytes: dict[str, int]

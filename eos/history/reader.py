@@ -64,7 +64,7 @@ class HistoryReader:
             start: an entry that is stored, or one before the first of its ledger; (-1, -1) before all.
             end: a readable entry.
 
-        Raises HistoryUnavailable. What was yielded before it is right, and whole up to there.
+        Raises HistoryUnavailable. The entries that were yielded before it are right, and complete up to there.
         """
         visibility = Visibility(end, self._max_held_bytes)
         try:
@@ -79,12 +79,12 @@ class HistoryReader:
     def _stored(self, start: EntryId, end: EntryId) -> Iterator[Entry]:
         """Yield all entries after `start` as they are stored, up to the last confirmed one."""
         if start.ledger >= 0 and start.ledger not in {one.ledger for one in self._segments.segments}:
-            # What else is gone with it only a broker can tell.
+            # Only a broker can tell which other data are gone with it.
             raise HistoryUnavailable(f"{self._topic} no longer has ledger {start.ledger}, in which reading begins")
         for segment in self._segments.after(start):
             first = max(start.entry + 1, 0) if segment.ledger == start.ledger else 0
             if segment.ledger == end.ledger and first <= end.entry <= segment.last:
-                # Nothing behind the end is asked for until it is known that markers are missing.
+                # Nothing after the end is asked for until it is known that markers are missing.
                 yield from self._entries(segment, first, end.entry)
                 first = end.entry + 1
             yield from self._entries(segment, first, segment.last)

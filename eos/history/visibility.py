@@ -52,7 +52,7 @@ class Visibility:
     """
 
     def __init__(self, last: EntryId, max_bytes: int) -> None:
-        """Args: the last entry of the range; how many bytes may wait for a marker, or behind what does."""
+        """Args: the last entry of the range, and how many bytes may wait for a marker, themselves or behind others."""
         self.last = last
         self._max_bytes = max_bytes
         self._held_bytes = 0

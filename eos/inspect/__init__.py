@@ -1,1 +1,1 @@
-"""What there is to read: the topics of a namespace, the rows of a topic without Spark, and views of them in Spark."""
+"""Things to read: the topics of a namespace, the rows of a topic without Spark, and views of them in Spark."""

@@ -1,10 +1,10 @@
 """Whether a query that wrote by another sink can go on with this one, from its own checkpoint.
 
-Spark hands over the batch behind the last one that the old sink returned from. What of that batch the old sink has
-written already can't be asked of anyone; only that nothing was published since the batch was planned can be seen, and
-that only where the topic still stores all that was published since (`eos.inspect.deletions`).
-Everything else that decides about the change can be looked at: who still writes, which hash placed the keys, which
-schema the values have, and whether the sink's name is free.
+Spark hands over the batch after the last one that the old sink returned from. Nobody can say which rows of that batch
+the old sink has written already. One can only see that nothing was published since the batch was planned, and only
+where the topic still stores all that was published since (`eos.inspect.deletions`). Everything else that decides about
+the change can be looked at: who still writes, which hash placed the keys, which schema the values have, and whether the
+sink's name is free.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VALUE_FORMATS = {"JSON": "json", "AVRO": "avro", "PROTOBUF_NATIVE": "protobuf"}
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What to know before the first start with this sink.
+    """Things to know before the first start with this sink.
 
     Attributes:
         query_id: of the checkpoint.

@@ -35,7 +35,7 @@ Progress = Callable[[str, int], None]
 
 
 class AuditVerdict(StrEnum):
-    """What is wrong with a batch on a topic."""
+    """The fault of a batch on a topic."""
 
     MISSING = "missing"
     TOO_MANY = "too many"
@@ -63,7 +63,7 @@ class Discrepancy:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What was compared.
+    """The result of the comparison.
 
     Attributes:
         batches: the committed ones whose markers are retained.
@@ -83,7 +83,7 @@ class Audit:
 
 @dataclass
 class _Log:
-    """What the log says: markers in order, and transactions that left none."""
+    """The content of the log: markers in order, and transactions that left none."""
 
     markers: dict[TxnId, Marker] = field(default_factory=dict)
     intents: dict[TxnId, Intent] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class _First:
 
 @dataclass
 class _Stored:
-    """What a topic holds.
+    """The content of a topic.
 
     Attributes:
         rows: by transaction.
@@ -224,7 +224,7 @@ def _compared(topic: str, log: _Log, aborted: dict[TxnId, Intent], stored: dict[
 
 
 def summary(found: Audit) -> dict[str, object]:
-    """What `eos sink verify --json` shows."""
+    """The output of `eos sink verify --json`."""
     return {
         "batches": found.batches,
         "rows": found.rows,

@@ -26,11 +26,11 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What was published to a topic since a time.
+    """The messages that were published to a topic since a time.
 
     Attributes:
         stored: how many messages are stored now.
-        doubts: why more may have been published, each in words for one part of the topic; empty: no more were.
+        doubts: why more may have been published, each in words for one part of the topic. Empty: there were no others.
     """
 
     stored: int
@@ -98,7 +98,7 @@ def _deleted(cluster: Cluster, admin: Admin | None, partition: str, before: Ledg
 
 def _first_ms(cluster: Cluster, partition: str) -> int | None:
     """Return when the first message that a partition stores was published; None where it stores none."""
-    # Lost ledgers before that message don't count: those behind it are told of where messages are counted.
+    # Lost ledgers before that message don't count. Those after it are reported where messages are counted.
     rows = TopicRows(cluster, partition, "earliest", lambda lost: None, kind_of=lambda topic, entry: "marker")
     for _, entries in rows.entries():
         return entries[0].metadata.publish_time

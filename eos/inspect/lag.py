@@ -1,9 +1,9 @@
-"""What a subscription has not read yet: the messages that it will get, counted, beside the broker's own figure.
+"""The messages that a subscription will still get, counted, beside the broker's own figure.
 
-A broker's `msgBacklog` counts stored entries, transaction markers and the entries of aborted transactions among them.
-A reader never gets those, so the figure of a subscription that has read everything need not be 0, and a topic written
-by transactions seems to lag more the smaller they are. Here the entries behind the subscription's position are read,
-and those counted that arrive; nothing is acknowledged. Where the subscription stands is told by the admin API.
+A broker's `msgBacklog` counts stored entries, transaction markers and the entries of aborted transactions among them. A
+reader never gets those, so the figure of a subscription that has read everything need not be 0, and a topic written by
+transactions seems to lag more the smaller they are. The command reads the entries after the subscription's position,
+and counts those that arrive. It acknowledges nothing. Where the subscription stands is told by the admin API.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionLag:
-    """What a durable subscription has not acknowledged on one physical topic.
+    """The messages that a durable subscription has not acknowledged on one physical topic.
 
     Attributes:
         topic: the physical topic's full name.
@@ -125,7 +125,7 @@ class _Count:
 
 
 def _behind(client: Client, topic: str, position: EntryId, progress: Progress) -> Iterator[Entry]:
-    """Yield the entries behind a position that are readable now. Raises Unanswered when they do not come."""
+    """Yield the entries after a position that are readable now. Raises Unanswered when they do not come."""
 
     def opened(topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> EntryReader:
         return client.entry_reader(topic, start, stored=stored)
@@ -173,7 +173,7 @@ def _up_to(client: Client, reader: EntryReader, came: EntryId, end: EntryId, sil
 
 
 def _rest_hidden(client: Client, reader: EntryReader, came: EntryId) -> bool:
-    """Whether a broker leaves out all that is stored behind an entry, as where an entry filter rejects it.
+    """Whether a broker leaves out all entries that are stored after an entry, as where an entry filter rejects them.
 
     A reader that begins there is asked, since the broker acknowledges for it each entry that it leaves out.
     """
@@ -187,7 +187,7 @@ def _rest_hidden(client: Client, reader: EntryReader, came: EntryId) -> bool:
 
 
 def _acknowledged(cursor: dict[str, Any]) -> tuple[EntryId, Callable[[EntryId], bool]]:
-    """Return where a cursor stands, and what tells whether it acknowledged an entry behind that singly."""
+    """Return a cursor's place, and a function that tells whether it acknowledged a later entry singly."""
     ledger, entry = (int(part) for part in cursor["markDeletePosition"].split(":"))
     ranges = [
         (EntryId(int(one[1]), int(one[2])), EntryId(int(one[3]), int(one[4])))

@@ -115,7 +115,7 @@ class TopicRows:
     def coming(self) -> Iterator[TopicRow]:
         """Give the same, and then what comes, for ever; new partitions too. Raises what `stored` does."""
         topics = self.partitions()
-        # An end that is seen before the ranges are made is not behind them: what lies between is read once, by them.
+        # An end that is seen before the ranges are made is not past them: the entries between are read once, by them.
         reached = {topic: BEGINNING if last is None else Position(last) for topic, last in self._ends(topics)}
         for part in self._ranges(topics):
             yield from self._rows(part)

@@ -31,7 +31,7 @@ class Storage(StrEnum):
 
 
 class SegmentReader(StrEnum):
-    """Who reads a segment."""
+    """The reader of a segment."""
 
     BOOKIES = "bookies"
     BROKERS = "brokers"

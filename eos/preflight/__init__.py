@@ -1,1 +1,1 @@
-"""What a sink asks of its brokers before it starts. Nothing here writes; a refusal names what an operator must set."""
+"""The checks of a sink's brokers before it starts. Nothing here writes; a refusal names what an operator must set."""

@@ -25,7 +25,7 @@ _RACE_UP_TO: Final = (4, 2, 4)
 
 
 class Danger(NamedTuple):
-    """What is to be told of a broker. `certain` is False where the broker does not say what it is set to."""
+    """The report about a broker. `certain` is False where the broker does not say what it is set to."""
 
     text: str
     certain: bool

@@ -1,4 +1,4 @@
-"""What the admin API, where it is known, tells about the control topic: what deletes its records, what holds it up."""
+"""The admin API's answers about the control topic, where it is known: policies that delete its records, or block it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Columns that are filled value by value from the bytes of AVRO, and become Arrow arrays.
 
-Each column reads its own part of a value: `read` takes the bytes and a place, and returns the place behind it.
+Each column reads its own part of a value: `read` takes the bytes and a place, and returns the place after that part.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 from eos.schema.errors import Wrong
 
 One = Callable[[bytes, int], tuple[Any, int]]
-"""Reads one value. Returns it, and the place behind it. Raises IndexError or struct.error where the bytes end."""
+"""Reads one value. Returns it, and the place after it. Raises IndexError or struct.error where the bytes end."""
 
 
 class Column(Protocol):
-    """What one field, or one part of it, has in each value."""
+    """The part of one field, or of a part of it, in each value."""
 
     def read(self, data: bytes, at: int) -> int:
-        """Take the value that begins at a place; return the place behind it. Raises Wrong, IndexError, struct.error."""
+        """Take the value that begins at a place. Return the place after it. Raises Wrong, IndexError, struct.error."""
         ...
 
     def absent(self) -> None:
@@ -35,7 +35,7 @@ class Column(Protocol):
 
 
 def varint(data: bytes, at: int, path: str) -> tuple[int, int]:
-    """Return a whole number of up to 64 bits, and the place behind it. Raises Wrong for one with more."""
+    """Return a whole number of up to 64 bits, and the place after it. Raises Wrong for one with more."""
     byte = data[at]
     at += 1
     if byte < 0x80:
@@ -56,7 +56,7 @@ def varint(data: bytes, at: int, path: str) -> tuple[int, int]:
 
 
 def sized(data: bytes, at: int, path: str) -> tuple[bytes, int]:
-    """Return bytes that begin with their size, and the place behind them. Raises Wrong where they are not there."""
+    """Return bytes that begin with their size, and the place after them. Raises Wrong where they are not there."""
     size, at = varint(data, at, path)
     end = at + size
     if size < 0 or end > len(data):
@@ -95,7 +95,7 @@ class Leaf:
 
 
 class Union:
-    """Values of a type, or null, each behind the place of its type in the union."""
+    """Values of a type, or null, each after the place of its type in the union."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ def structs(parts: Sequence[pa.Array], fields: Sequence[pa.Field], nulls: pa.Arr
 
 
 class Items:
-    """Lists: blocks of items, each behind the number of its items; a negative number has the block's size behind it."""
+    """Lists: blocks of items, each after the number of its items. A negative number has the block's size after it."""
 
     def __init__(self, items: Column, target: pa.DataType | None, path: str) -> None:
         """Args: the items, each of at least one byte; the Arrow type; where they lie."""

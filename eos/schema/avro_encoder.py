@@ -1,8 +1,8 @@
 """AVRO values, written column by column: no row becomes a Python object.
 
-Avro writes a record as its fields one behind the other, so a column of records is the join of its fields' columns. A
-whole number is a zigzag varint, a text its size and its bytes, an optional value the place of its branch and the
-value, an array one block: its size, its items and 0. Avro's own writer for Java makes the same of the same values.
+Avro writes a record as its fields one after the other, so a column of records is the join of its fields' columns. A
+whole number is a zigzag varint, a text its size and its bytes, an optional value the place of its branch and the value,
+an array one block: its size, its items and 0. Avro's own writer for Java makes the same of the same values.
 """
 
 from __future__ import annotations

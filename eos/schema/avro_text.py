@@ -1,7 +1,7 @@
 """Avro's schema text as a tree. JSON schemas of Pulsar are written in it too.
 
-What has no counterpart in Spark is refused with the path of its field: a union of several types (but for null, and for
-two numbers of which one holds the other), a record that contains itself, and null alone.
+A schema without a counterpart in Spark is refused with the path of its field: a union of several types (but for null,
+and for two numbers, one of them wide enough for both), a record that contains itself, and null alone.
 """
 
 from __future__ import annotations

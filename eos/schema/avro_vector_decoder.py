@@ -63,7 +63,7 @@ def vector_column(writer: Node, reader: Node, kind: pa.DataType) -> VectorColumn
 
 
 class _Union(OptionalColumn):
-    """Values behind the place of their type in a union."""
+    """Values after the place of their type in a union."""
 
     def __init__(self, column: VectorColumn, reads: Mapping[int, _Read], null: int | None) -> None:
         """Args: the values; what reads them, by the place of their type; the place of null, None where none may be."""
@@ -131,7 +131,7 @@ def _struct(writer: Node, reader: Node, kind: pa.DataType) -> VectorColumn:
 
 
 class _Blocks(ListColumn):
-    """Lists: blocks of items, each behind the number of its items; a negative number has the block's size behind it."""
+    """Lists: blocks of items, each after the number of its items. A negative number has the block's size after it."""
 
     def __init__(self, items: VectorColumn, kind: pa.DataType, *, keyed: bool) -> None:
         super().__init__(items, kind, BytesColumn(Cursor.zigzag, pa.string(), text=True) if keyed else None)

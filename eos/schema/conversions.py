@@ -42,7 +42,7 @@ CONVERTED: Mapping[tuple[Leaf, Leaf], frozenset[str]] = {
     (("long", "timestamp-micros"), ("long", "timestamp-millis")): _BY_NAME,
     (("long", "local-timestamp-millis"), ("long", "local-timestamp-micros")): _BY_NAME,
     (("long", "local-timestamp-micros"), ("long", "local-timestamp-millis")): _BY_NAME,
-    # In JSON both are texts, of which nobody knows whether they are base64.
+    # In JSON both are texts, and nobody knows whether they are base64.
     (("string", ""), ("bytes", "")): _AVRO,
     (("bytes", ""), ("string", "")): _AVRO,
 }

@@ -95,7 +95,7 @@ def _differ(writer: Description, reader: Description) -> InvalidInput:
 
 
 def _split(payloads: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return the keys and the values of payloads with both: each is behind its size as four bytes, -1 for null."""
+    """Return the keys and the values of payloads with both: each comes after its size as four bytes, -1 for null."""
     valid = payloads.is_valid().to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(valid)
     data = np.frombuffer(joined(payloads.drop_null()), dtype=np.uint8)
@@ -111,7 +111,7 @@ def _split(payloads: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _sized(data: Bytes, at: Places, ends: Places, rows: Places) -> tuple[pa.Array, Places]:
-    """Return the parts that begin with their sizes at these places, and the places behind them."""
+    """Return the parts that begin with their sizes at these places, and the places after them."""
     if (short := at + 4 > ends).any():
         raise _ends_early(short, rows)
     four = data[at[:, None] + np.arange(4)]

@@ -1,7 +1,7 @@
-"""What a registered schema says, typed.
+"""The content of a registered schema, typed.
 
-Read off Pulsar's own classes: a primitive is named by its kind alone (`SchemaType`); JSON and AVRO carry Avro's text; a
-key-value schema carries both schemas in its data, each behind its size as four bytes, and the rest in its properties
+Read off Pulsar's own classes: a primitive is named by its kind alone (`SchemaType`). JSON and AVRO carry Avro's text. A
+key-value schema carries both schemas in its data, each after its size as four bytes, and the rest in its properties
 (`KeyValueSchemaInfo`).
 """
 

@@ -65,7 +65,7 @@ class PairEncoder:
 
 
 def _sized(part: pa.Array) -> pa.Array:
-    """Return each part behind its size as four bytes, most significant first; -1 stands for null."""
+    """Return each part after its size as four bytes, most significant first. -1 stands for null."""
     sizes = pc.fill_null(pc.binary_length(part), -1).to_numpy().astype(">i4")
     four = binary_array(sizes.view(np.uint8), 4 * np.arange(len(part) + 1), part.type)
     empty = pa.scalar(b"", part.type)

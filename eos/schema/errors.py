@@ -1,4 +1,4 @@
-"""What is wrong with one value, read or to be written."""
+"""The fault of one value, read or to be written."""
 
 from __future__ import annotations
 

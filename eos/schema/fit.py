@@ -1,6 +1,6 @@
 """Whether columns fit a schema: a JSON schema as Spark's `to_json` writes them, an AVRO schema as `AvroEncoder` does.
 
-What is compared are types and names, before any row is there. A text may be any text, also where the schema lists
+The check compares types and names, before any row is there. A text may be any text, also where the schema lists
 symbols; and a column may hold nulls, also where the schema has none, since nearly all columns of Spark may.
 """
 

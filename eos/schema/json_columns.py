@@ -36,7 +36,7 @@ _KINDS: Mapping[str, frozenset[type]] = {
     "bytes": frozenset({str}),
     "fixed": frozenset({str}),
 }
-"""{type: Python's types of its values}. What is not finite comes as a text or a `float`, which are not among them."""
+"""{type: Python's types of its values}. A number that is not finite comes as another type."""
 
 
 class JsonColumns:

@@ -1,9 +1,9 @@
 """JSON values: by Arrow's reader where it answers as Python's would, else one by one.
 
 Arrow reads a whole column at once, and says no more than that something is wrong. So whatever it does not take, and
-whatever it gives null where a field may not be null or has a default, is read again one by one: that has the last
-word, and names the row and the field. What is refused there: a field of another type, a number that its type can't
-hold, and a missing field that has no default and may not be null. Fields that the schema does not know are left out.
+whatever it gives null where a field may not be null or has a default, is read again one by one: that has the last word,
+and names the row and the field. These are refused there: a field of another type, a number that its type can't hold,
+and a missing field that has no default and may not be null. Fields that the schema does not know are left out.
 
 Every value is put into a list of its own before Arrow sees it: two values in one message, or none, are then no list of
 one.
@@ -87,7 +87,7 @@ class JsonDecoder:
     def _whole(self, values: pa.Array) -> pa.Array | None:
         """Return the values as Arrow reads them; None where each must be looked at."""
         lines = joined(pc.binary_join_element_wise(b'{"v":[', values, b"]}\n", b""))
-        size = pa.json.ReadOptions(use_threads=False, block_size=len(lines))  # a value never ends behind its block
+        size = pa.json.ReadOptions(use_threads=False, block_size=len(lines))  # a value never ends after its block
         try:
             table = pa.json.read_json(pa.BufferReader(lines), read_options=size, parse_options=self._read)
             lists = table.column(_COLUMN).combine_chunks()
@@ -97,7 +97,7 @@ class JsonDecoder:
             if not _settled(self._node, read, top=True):
                 return None
             found = read.cast(self._counted).cast(self._target)
-            found.validate(full=True)  # Arrow's reader takes text that is no UTF-8
+            found.validate(full=True)  # Arrow's reader takes text that is not UTF-8
             return found
         except pa.ArrowInvalid:
             return None

@@ -160,7 +160,7 @@ PRIMITIVES: Mapping[str, Layout | None] = {
 def decode_primitive(kind: str, values: pa.Array) -> pa.Array:
     """Return the values of a primitive, without a Python object for any. Args: the kind; the bytes, with nulls.
 
-    Raises Undecodable for wrong sizes, for times that Spark has no place for, and for text that is no UTF-8.
+    Raises Undecodable for wrong sizes, for times that Spark has no place for, and for text that is not UTF-8.
     """
     layout = PRIMITIVES[kind]
     if layout is None:
@@ -187,11 +187,11 @@ def decode_primitive(kind: str, values: pa.Array) -> pa.Array:
 
 
 def encode_primitive(kind: str, values: pa.Array) -> pa.Array:
-    """Return the bytes of each value, as large_binary; a null stays null. What is finer than the kind is cut off.
+    """Return the bytes of each value, as large_binary; a null stays null. A part finer than the kind is cut off.
 
     Args: the kind; the values, of the kind's type or a smaller one.
 
-    Raises Unencodable for text that is no UTF-8, and for a LOCAL_TIME that is no time of a day.
+    Raises Unencodable for text that is not UTF-8, and for a LOCAL_TIME outside of a day.
     """
     layout = PRIMITIVES[kind]
     if layout is None:

@@ -3,8 +3,8 @@
 Pulsar keeps PROTOBUF_NATIVE as JSON: the files of the message and of all that they import as a FileDescriptorSet in
 base64, the message's full name, and its file's (the Java client's `ProtobufNativeSchemaUtils`).
 
-What has no counterpart in Spark is refused with the path of its field: a message inside itself, one without fields, a
-group, and a map whose keys are not strings.
+A message without a counterpart in Spark is refused with the path of its field: a message inside itself, one without
+fields, a group, and a map whose keys are not strings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from eos.errors import InvalidInput
 from eos.schema.avro_text import AvroField, Node, below
 
 TIMESTAMP = "google.protobuf.Timestamp"
-"""The one message that is no struct in Spark: a moment, in seconds and nanoseconds since 1970."""
+"""The one message that does not become a struct in Spark: a moment, in seconds and nanoseconds since 1970."""
 
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 """Of the years 1 and 9999, between which timestamp.proto has its moments: other libraries refuse what is beyond."""
@@ -59,7 +59,7 @@ _AS_IT_LIES = {
 
 
 def is_repeated(field: Any) -> bool:
-    """Whether it is a list or a map. Protobuf 5 tells by the label, of which protobuf 6 warns as deprecated."""
+    """Whether it is a list or a map. Protobuf 5 tells by the label, which protobuf 6 calls deprecated."""
     if hasattr(field, "is_repeated"):
         return bool(field.is_repeated)
     return bool(field.label == FieldDescriptor.LABEL_REPEATED)
@@ -114,7 +114,7 @@ def _as_it_lies(file: descriptor_pb2.FileDescriptorProto) -> None:
 def _message_as_it_lies(message: descriptor_pb2.DescriptorProto) -> None:
     for part in ("options", "enum_type", "extension", "extension_range"):
         message.ClearField(part)
-    made = {field.oneof_index for field in message.field if field.proto3_optional}  # behind those of the file itself
+    made = {field.oneof_index for field in message.field if field.proto3_optional}  # after those of the file itself
     kept = [oneof.name for place, oneof in enumerate(message.oneof_decl) if place not in made]
     message.ClearField("oneof_decl")
     for name in kept:
@@ -144,7 +144,7 @@ def protobuf_node(descriptor: Descriptor, where: str) -> Node:
 
 
 def leaf_node(field: FieldDescriptor) -> Node:
-    """Return the type of a field that is no message."""
+    """Return the type of a field other than a message."""
     return Node("enum" if field.enum_type is not None else _KINDS[field.type])
 
 
@@ -157,7 +157,7 @@ def entry_of(field: FieldDescriptor) -> Mapping[str, FieldDescriptor] | None:
 def _imported_first(
     files: dict[str, descriptor_pb2.FileDescriptorProto],
 ) -> Iterator[descriptor_pb2.FileDescriptorProto]:
-    """Yield each file behind those that it imports, in whatever order they come."""
+    """Yield each file after those that it imports, in whatever order they come."""
     while files:
         ready = [name for name, file in files.items() if not files.keys() & set(file.dependency)]
         if not ready:

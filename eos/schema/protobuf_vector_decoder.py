@@ -4,9 +4,9 @@ A message is read in passes over the schema's fields, in the order of their numb
 messages where its tag comes next. Libraries write fields in this order, so that one pass does. A message in another
 order takes more passes. Where no known tag comes next, an unknown field is skipped.
 
-It takes what `eos.schema.protobuf_decoder` takes, with the same rules. Whatever else comes raises `Unsure`, and that
-decoder has the last word. So it does for what is right but rare: a field that comes twice and is no list, two members
-of a oneof, groups, and a pair of a map without its message.
+It takes what `eos.schema.protobuf_decoder` takes, with the same rules. Any other value raises `Unsure`, and that
+decoder has the last word. So does a value that is right but rare: a field that comes twice without being a list, two
+members of a oneof, groups, and a pair of a map without its message.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FEWEST = 200
 
 _MICROS, _NANOS = 1_000_000, 1_000_000_000
 _MOST_PASSES = 64
-_MOST_PREFIX = 5  # bytes of a tag or of a size; protobuf's own libraries take no more
+_MOST_PREFIX = 5  # bytes of a tag or of a size, the most that protobuf's own libraries take
 _U = np.uint64
 
 _Leaf = NumberColumn | BytesColumn
@@ -52,7 +52,7 @@ _EnumNames = Callable[[EnumDescriptor | None, EnumDescriptor], Mapping[int, str]
 
 
 class Absent(Enum):
-    """What a field is that a message does not have."""
+    """The value of a field that a message does not have."""
 
     NULL = auto()
     ZERO = auto()
@@ -68,7 +68,7 @@ class _Way:
         tag, mask: the bytes that it begins with, as one number, and those of eight bytes that count.
         size: how many bytes the tag has.
         many: whether it may come again.
-        take: reads what is behind the tag; returns the number of values for each message.
+        take: reads the bytes after the tag. Returns the number of values for each message.
     """
 
     place: int
@@ -242,7 +242,7 @@ def _size(cursor: Cursor) -> Places:
 
 
 def _inside(cursor: Cursor) -> Cursor:
-    """Return a cursor of what lies behind its size; the one given goes on behind it."""
+    """Return a cursor of the bytes after its size. The given one goes on after them."""
     size = _size(cursor)
     at = cursor.at
     cursor.move(at + size)
@@ -290,7 +290,7 @@ def _nested(column: VectorColumn) -> Callable[[Cursor], int]:
 
 
 def _packed(wire: int, column: VectorColumn) -> Callable[[Cursor], Places]:
-    """Return what reads many numbers behind their size."""
+    """Return a function that reads many numbers after their size."""
 
     def take(cursor: Cursor) -> Places:
         block = _inside(cursor)

@@ -7,11 +7,11 @@ Why the result cannot be wrong:
 
 - Nothing is repaired here and no error is named here. A step that meets anything it is not sure of raises `Unsure`, and
   the values of the whole call are decoded again, one by one, by the decoder that names row and field.
-- No step reads behind the end of its row and goes on: each move is compared with the row's end. The bytes of the next
+- No step reads past the end of its row and goes on: each move is compared with the row's end. The bytes of the next
   row, or of the padding, may be looked at before that, and are thrown away.
-- A column keeps the place that each of its values was read at. All rows lie one behind the other, and no two values of
-  a column lie at the same place unless they have no bytes. So the places alone give the order of the values, whatever
-  the order of the steps was. Nothing has to be moved to its row.
+- A column keeps the place that each of its values was read at. All rows lie one after the other, and no two values of a
+  column lie at the same place unless they have no bytes. So the places alone give the order of the values, whatever the
+  order of the steps was. Nothing has to be moved to its row.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Data:
     """The bytes of all rows.
 
     Attributes:
-        raw: the bytes, and some more behind the last row.
+        raw: the bytes, and some more after the last row.
         eight: the eight bytes from each place on, as one number.
     """
 
@@ -124,7 +124,7 @@ class Cursor:
 
 
 class VectorColumn(Protocol):
-    """What one field, or one part of it, has in all values of a call."""
+    """The values of one field, or of one part of it, in a call."""
 
     def read(self, cursor: Cursor) -> None:
         """Read one value at each place. Raises Unsure."""
@@ -160,7 +160,7 @@ def decode(values: pa.Array, column: VectorColumn) -> pa.Array:
 
 
 class Pieces:
-    """What steps have read, and where: brought into the order of the bytes at the end."""
+    """The values that steps have read, and their places: brought into the order of the bytes at the end."""
 
     __slots__ = ("_at", "_values")
 
@@ -288,7 +288,7 @@ class StructColumn:
 
 
 class OptionalColumn:
-    """Values of which some are null: `present` takes which are not, and the column has only those."""
+    """Values with some nulls: `present` takes which are not null, and the column has only those."""
 
     def __init__(self, column: VectorColumn) -> None:
         """Args: the values that are there."""

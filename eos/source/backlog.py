@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import SourceProgress
 
 _UNKNOWN: Final = ("None", "null")
-"""What PySpark makes of an offset that is not there: by a listener, and from JSON (4.3)."""
+"""PySpark's words for an offset that is not there, by a listener and from JSON (4.3)."""
 
 
 def partitions_behind(source: SourceProgress) -> list[str]:

@@ -1,8 +1,9 @@
 """When a micro-batch begins, and how many entries it may have so that it takes about as long as is wanted.
 
-What a batch takes is the time from its plan to the next plan: the planner sees no more of it. So only a batch counts
-that this limit has cut: behind it there was more to read, and Spark asked for the next plan at once. Where a trigger
-waits, that wait counts too, and a target shorter than the trigger's interval would shrink the batches for nothing.
+The time of a batch is the time from its plan to the next plan, since the planner sees nothing else of it. So only a
+batch counts that this limit has cut: after it there was more to read, and Spark asked for the next plan at once. Where
+a trigger waits, that wait counts too, and a target shorter than the trigger's interval would shrink the batches for
+nothing.
 """
 
 from __future__ import annotations

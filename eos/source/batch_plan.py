@@ -1,8 +1,7 @@
-"""What a batch read covers. Pure: the brokers are reached by a port.
+"""The extent of a batch read. Pure: the brokers are reached by a port.
 
-A batch read ends with the last message that can be delivered when it is planned. An end that the
-caller names, by an entry or a time, may be anything stored; then reading ends before the first
-message behind it, which there is.
+A batch read ends with the last message that can be delivered when it is planned. An end that the caller names, by an
+entry or a time, may be any stored entry. Then reading ends before the first message after it, which there is.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ log = logging.getLogger("eos.source")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a read needs of what its boundaries hold.
+    """The needs of a read for the entries at its boundaries.
 
     Attributes:
         takes: whether it needs anything of a physical topic.
         from_ms, to_ms: what was published before or after is not needed, where it lies there: milliseconds since 1970.
-        compacted: whether it needs only what compaction left, of which no time is known.
+        compacted: whether it needs only the messages that compaction left, whose times are not known.
     """
 
     takes: Callable[[str], bool] = lambda topic: True
@@ -41,7 +40,7 @@ EVERYTHING = Wanted()
 
 
 class BatchBrokers(Protocol):
-    """What a batch read asks of the brokers while it is planned."""
+    """The questions of a batch read to the brokers while it is planned."""
 
     def topics(self, *, all_named: bool) -> Iterable[str]:
         """Return the physical topics that the options select. Raises TopicMissing for a named one that is missing."""
@@ -52,20 +51,22 @@ class BatchBrokers(Protocol):
         ...
 
     def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or behind an entry; there must be one. Raises DataLost when it was lost."""
+        """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
         ...
 
     def before_time(self, topic: str, time_ms: int) -> EntryId:
-        """Return the entry behind which lies what was published at that time or later."""
+        """Return the entry after which all was published at that time or later."""
         ...
 
     def place(self, topic: str, entry: EntryId) -> EntryId:
-        """Return the entry behind which the broker puts a cursor that is sent behind an entry: a later one, where what
-        follows the entry was deleted."""
+        """Return the entry after which the broker puts a cursor that is sent past an entry.
+
+        It is a later one, where the entries after it were deleted.
+        """
         ...
 
     def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
-        """Raise InvalidInput when an entry that a read is to begin with lies behind all that is stored and the next."""
+        """Raise InvalidInput when a read is to begin with an entry past the stored ones and the next."""
         ...
 
 
@@ -86,8 +87,8 @@ def batch_ranges(
     Args: reaches the brokers; the two boundaries; what is wanted; takes what is lost while this looks, and raises it,
     or only warns. Default: it is raised.
 
-    Raises TopicMissing; InvalidInput for a boundary that names other topics than are read, and for a start that lies
-    behind all that is stored.
+    Raises TopicMissing. Raises InvalidInput for a boundary that names other topics than are read, and for a start past
+    the end of the stored entries.
     """
     topics = sorted(brokers.topics(all_named=True))
     check_named(start, topics, "startingOffsets")

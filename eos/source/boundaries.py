@@ -56,7 +56,7 @@ def parse_boundary(
 
 
 def place_of(boundary: Boundary, topic: str) -> EntryId | Literal["earliest", "latest"]:
-    """Return where a boundary that is no time lies on a physical topic. Raises InvalidInput when it doesn't say."""
+    """Return where a boundary, other than a time, lies on a physical topic. Raises InvalidInput when it doesn't say."""
     if boundary.where == "earliest" or boundary.where == "latest":
         return boundary.where
     name = topic if topic in boundary.entries else split_partition(topic)[0]

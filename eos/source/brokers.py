@@ -120,7 +120,7 @@ class PulsarBrokers:
 
     @_patient
     def place(self, topic: str, entry: EntryId) -> EntryId:
-        """Return the entry behind which the broker puts a cursor that is sent behind an entry."""
+        """Return the entry after which the broker puts a cursor that is sent past an entry."""
         return self.sought(topic, EntryId(entry.ledger, entry.entry + 1))
 
     def is_removed_partition(self, topic: str) -> bool:
@@ -139,16 +139,16 @@ class PulsarBrokers:
 
     @_patient
     def before_time(self, topic: str, time_ms: int) -> EntryId:
-        """Return the entry behind which lies what was published at that time or later, as the broker finds it."""
+        """Return the entry after which all was published at that time or later, as the broker finds it."""
         return self.sought(topic, time_ms)
 
     @_patient
     def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
-        """Raise InvalidInput when an entry that a read is to begin with lies behind all that is stored and the next.
+        """Raise InvalidInput when a read is to begin with an entry past the stored ones and the next.
 
         Args:
-            last: the last message that can be delivered. Behind it there may be a transaction that is open, of which
-                only a cursor tells that is sent there: the broker puts it back to the end.
+            last: the last message that can be delivered. After it there may be an open
+                transaction. Only a cursor that is sent there shows this, since the broker puts it back to the end.
         """
         if last is not None and place <= EntryId(last.ledger, last.entry + 1):
             return
@@ -161,7 +161,7 @@ class PulsarBrokers:
             )
 
     def sought(self, topic: str, where: int | EntryId) -> EntryId:
-        """Return the entry behind which the broker puts a cursor that is sent to a time (ms since 1970) or an entry."""
+        """Return the entry after which the broker puts a cursor that is sent to a time (ms since 1970) or an entry."""
         # By a cursor that is not durable: a durable one is backlog from the earliest on, and a quota stops producers.
         stands = self._client.position_of(topic, where, self._named("eos-position"))
         if stands is None:
@@ -185,14 +185,14 @@ class PulsarBrokers:
             raise
 
     def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or behind an entry.
+        """Return the first message at or after an entry.
 
         Raises InvalidInput when it was lost, Unanswered when nothing comes for too long.
         """
         return first_behind(topic, entry, self.open, ReadTimeout(self._options.read_timeout_s))
 
     def firsts(self, topic: str, entries: Sequence[EntryId]) -> list[EntryId | None]:
-        """Return the first message at or behind each of these entries; None where it was lost."""
+        """Return the first message at or after each of these entries. None where it was lost."""
 
         def look(entry: EntryId) -> EntryId | None:
             try:
@@ -306,7 +306,7 @@ class PulsarBrokers:
     def retained(self, part: Range) -> Iterator[None]:
         """Keep a range stored meanwhile, by a durable subscription at its start that is deleted at the end.
 
-        What the subscription keeps is its backlog: under a backlog quota it can stop the topic's producers.
+        The backlog of the subscription keeps messages. Under a backlog quota it can stop the topic's producers.
         """
         start = part.start.entry
         name = self._named(f"spark-batch-{uuid.uuid4().hex}")

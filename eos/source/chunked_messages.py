@@ -92,7 +92,7 @@ def _look_back(
 def back_from(topic: str, entry: EntryId, count: int, open_reader: Open) -> EntryId:
     """Return the entry that is so many before this one, or the first one of the topic."""
     while entry.entry < count:
-        # A reader that begins with a ledger's first entry stands behind the last one of the ledger before.
+        # A reader that begins with a ledger's first entry stands after the last one of the ledger before.
         with closing(open_reader(topic, EntryId(entry.ledger, 0), 1)) as reader:
             _, behind = reader.last_message_id()
         if behind is None or behind.ledger >= entry.ledger:

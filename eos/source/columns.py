@@ -80,7 +80,7 @@ PARTS: tuple[MessagePart, ...] = (
 _BY_NAME = {part.name: part for part in PARTS}
 
 ALL = StructType([StructField(part.name, part.types[0]) for part in PARTS])
-"""What a read without a schema gives."""
+"""The columns of a read without a schema."""
 
 
 def all_with(value: DataType) -> StructType:

@@ -17,7 +17,7 @@ class Entries(Protocol):
     def read(self, timeout_s: float) -> list[Entry]:
         """Return what has arrived; an empty list after so many seconds of silence.
 
-        Raises EntriesGone when entries were left out; the next call goes on behind them.
+        Raises EntriesGone when entries were left out. The next call goes on after them.
         """
         ...
 
@@ -26,7 +26,7 @@ class Entries(Protocol):
         ...
 
     def begin_again(self) -> None:
-        """Join the topic again, at the next read, behind the last entry that was read."""
+        """Join the topic again, at the next read, after the last entry that was read."""
         ...
 
     def close(self) -> None:

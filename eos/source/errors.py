@@ -34,7 +34,7 @@ def losses(fail: bool) -> Callable[[str], None]:
 
 
 class UnreadableMessage(InvalidInput):
-    """A message whose entry is whole, and of which a column can't be read: its value isn't as its schema says.
+    """A message of an undamaged entry with a column that can't be read, since its value isn't as its schema says.
 
     Attributes:
         row: which message of the entries that were decoded together.

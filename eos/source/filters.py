@@ -1,4 +1,5 @@
-"""What a query's filters leave of a batch read. Spark filters the rows itself, once more: this only reads less.
+"""The part of a batch read that a query's filters leave. Spark filters the rows again: this only reads
+less.
 
 Where filters are not pushed down (`spark.sql.python.filterPushdown.enabled`, off by default), Spark refuses each read
 by a reader that would take them. So a reader takes them only in the worker that Spark starts to push filters down.
@@ -33,7 +34,7 @@ from eos.source.batch_plan import Wanted
 from eos.source.boundaries import LATEST_MS
 
 SLACK_MS = 3_600_000
-"""What is read beyond the times that are asked for: publish times may be half of it off the order of storage."""
+"""The time that is read beyond the asked times: publish times may be half of it off the order of storage."""
 
 _OPERATORS: dict[type[Filter], Callable[[Any, Any], bool]] = {
     EqualTo: operator.eq,

@@ -144,12 +144,12 @@ class Gaps:
             return error
 
     def _is_listed(self, gap: EntryGap) -> bool:
-        """Whether the topic still lists the ledger: what retention has deleted meanwhile is no loss."""
+        """Whether the topic still lists the ledger. One that retention has deleted meanwhile is not a loss."""
         ledger = gap.last.ledger
         with closing(self._open(self._topic, EntryId(ledger + 1, 0), 1)) as reader:
             last, stands = reader.last_message_id()
         if last is not None and last.ledger == ledger:
-            return True  # a reader behind the end stands at the beginning of the topic
+            return True  # a reader past the end stands at the beginning of the topic
         return stands is not None and stands.ledger == ledger
 
     def _stop(self, gap: EntryGap, why: str) -> None:

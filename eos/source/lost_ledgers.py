@@ -5,16 +5,16 @@ ledger of markers and aborted messages, which are not given either: the broker a
 positions of the reader are the same (measured on 4.2.4). So two questions are asked, where messages of two ledgers
 follow one another, and nowhere else:
 
-1. Which ledgers lie between? A cursor that a broker makes at the first entry of a ledger stands behind the entry before
+1. Which ledgers lie between? A cursor that a broker makes at the first entry of a ledger stands after the entry before
    it: the last one of the nearest earlier ledger that has entries, whether these can still be read or not. So a reader
    there, which reads nothing, tells whether a ledger was passed over, and asked again from there on it tells all.
 2. Only for a ledger that was passed over whole: what is its first entry? The admin API reads it. A marker, or a message
-   of an aborted transaction, is no loss. "Gone" is one, if the topic still lists the ledger: what retention deletes is
-   no longer listed. A message that readers should have got is one, too. Without an admin API nobody can tell, and a
-   warning says so.
+   of an aborted transaction, does not count as a loss. "Gone" is one, if the topic still lists the ledger: what
+   retention deletes is no longer listed. A message that readers should have got is one, too. Without an admin API
+   nobody can tell, and a warning says so.
 
-Whether the other entries of a ledger are there is another question (`eos.source.lost_entries`). What this does not see:
-a ledger that is no longer listed at all.
+Whether the other entries of a ledger are there is another question (`eos.source.lost_entries`). This does not see a
+ledger that is no longer listed at all.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def not_known(topic: str, entry: EntryId) -> EntryKind:
 
 @dataclass(slots=True)
 class Passed:
-    """What a broker passed over.
+    """The entries that a broker passed over.
 
     Attributes:
         lost: the words of each ledger that is lost.
-        others: the first and the last entry that did not come, for each other ledger, of which it is not known whether
-            all are rightly left out.
+        others: the first and the last entry that did not come, for each other ledger. It is not known whether all of
+            them are rightly left out.
     """
 
     lost: list[str] = field(default_factory=list)
@@ -66,8 +66,8 @@ def passed_between(
 
     Args:
         topic: the physical topic.
-        behind: the last message that came, or where reading began.
-        before: the message that came next. What precedes it in its own ledger is not looked at.
+        behind: the last message that came, or the place where reading began.
+        before: the message that came next. The entries before it in its own ledger are not looked at.
         end: of the range: entries after it are not looked at.
         open_reader: opens a reader.
         kind_of: tells what an entry is.

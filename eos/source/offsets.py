@@ -1,12 +1,12 @@
 """Where a query stands: the last entry that it has read, for each physical topic.
 
-An offset is a position *behind* a whole entry, so a micro-batch covers what lies behind its
-start up to and including its end. There are two kinds, and they differ in what can be proven:
+An offset is a position *after* a whole entry, so a micro-batch covers the entries after its start, up to and including
+its end. There are two kinds, and they differ in what can be proven:
 
-    "8:13"          behind the message in entry 13 of ledger 8. It was delivered once, so a reader
+    "8:13" after the message in entry 13 of ledger 8. It was delivered once, so a reader
                     that begins at 8:13 must be given it first; if it isn't, data was lost.
-    "pinned 8:14"   behind whatever is stored at 8:14, be it a message or not: where the query's
-                    subscription stood when the topic was first read. It proves nothing.
+    "pinned 8:14" after the entry at 8:14, be it a message or not: where the query's subscription stood when the topic
+                  was first read. It proves nothing.
     "beginning"     before everything that is stored.
 
 In Spark's checkpoint they lie as JSON: {"version": 1, "topics": {physical topic: position}}.
@@ -32,7 +32,7 @@ _BEGINNING = "beginning"
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place behind an entry.
+    """A place after an entry.
 
     Attributes:
         entry: the entry; nothing up to and including it is read again.

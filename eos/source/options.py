@@ -62,7 +62,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What `spark.readStream.format("pulsar")` takes, checked.
+    """The checked options of `spark.readStream.format("pulsar")`.
 
     Attributes:
         cluster: how to reach it.

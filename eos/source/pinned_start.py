@@ -1,11 +1,11 @@
-"""Whether what lies behind a pinned start is still there. Pure: the brokers are reached by a port.
+"""Whether the entries after a pinned start are still there. Pure: the brokers are reached by a port.
 
 A pinned start proves nothing by itself. It is where the query's subscription stood before the query had read anything.
 
 - Where the subscription stands there still, the broker has deleted nothing after it.
 - Where it stands elsewhere now, or had to be made again, the start's own entry must still be stored.
 - One move is the broker's own: a subscription that has read a ledger to its end stands before the next ledger, once the
-  first one is closed, and the first one may be deleted then. A message TTL, `skip` and `expire` leave the same behind.
+  first one is closed, and the first one may be deleted then. A message TTL, `skip` and `expire` have the same effect.
   So this is a loss where this process has seen a message between the two places. Otherwise nobody can know, and a
   warning says so.
 - A partition that is gone is as uncertain. A broker removes those that hold nothing, and people delete others.
@@ -23,11 +23,13 @@ from eos.source.ranges import TopicState
 
 
 class StoredPlaces(Protocol):
-    """What is asked of the brokers."""
+    """The questions to the brokers."""
 
     def place(self, topic: str, entry: EntryId) -> EntryId:
-        """Return the entry behind which the broker puts a cursor that is sent behind an entry: the same one, if the
-        topic stores it, the end of the topic, or the place before the first entry that is left."""
+        """Return the entry after which the broker puts a cursor that is sent past an entry.
+
+        It is the same one, if the topic stores it, the end of the topic, or the place before the first entry left.
+        """
         ...
 
     def unmake(self, topic: str) -> None:

@@ -1,4 +1,4 @@
-"""What policies of a topic, and settings of its brokers, do to a read of it, as the admin API tells."""
+"""The effects of a topic's policies, and of its brokers' settings, on a read of it, as the admin API tells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORBIDDEN = ("401", "403")
 
 
 class PoliciesPort(Protocol):
-    """What is asked of the admin API."""
+    """The questions to the admin API."""
 
     def read_rates(self, topic: str) -> Sequence[str]:
         """Return the rates that limit the reading of a physical topic, in words."""

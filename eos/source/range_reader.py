@@ -1,14 +1,14 @@
 """How a task reads its range: from the start on, that one included, until the end has come.
 
-A reader begins *at* a message that is known to be stored: the start, where it is one, or else the first message behind
+A reader begins *at* a message that is known to be stored: the start, where it is one, or else the first message after
 it. It must come first; anything else proves that data was lost. The reader itself proves that nothing was left out
-behind it (`eos.pulsar.net.read_proof`), but for what a broker passes over since its data are gone: that is looked for
-where entries do not follow one another (`eos.source.lost_ledgers`, `eos.source.lost_entries`).
-The end can be delivered, so it comes.
-Silence is no end: long passages of aborted entries are skipped inside the broker, which says nothing meanwhile. After a
-while of it the broker is asked for the last message: when that lies before the end, the end was deleted, and otherwise
-it is still to come. In a long silence a second reader looks whether the end itself still comes, and the first one
-begins again. A silence in which the broker does not get on ends the read (`eos.source.silence`).
+after it (`eos.pulsar.net.read_proof`), but for entries that a broker passes over since their data are gone. The reader
+looks for these where entries do not follow one another (`eos.source.lost_ledgers`, `eos.source.lost_entries`). The end
+can be delivered, so it comes. Silence does not mean the end: long passages of aborted entries are skipped inside the
+broker, which says nothing meanwhile. After a while of it the broker is asked for the last message: when that lies
+before the end, the end was deleted, and otherwise it is still to come. In a long silence a second reader looks whether
+the end itself still comes, and the first one begins again. A silence in which the broker does not get on ends the read
+(`eos.source.silence`).
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _stored_first(
 
 
 def first_behind(topic: str, entry: EntryId, open_reader: Open, timeout: ReadTimeout = USUAL_TIMEOUT) -> Found:
-    """Return the first message at or behind an entry, waiting for it.
+    """Return the first message at or after an entry, waiting for it.
 
     Raises DataLost when there is none any more, Unanswered when nothing comes for too long, and what the reader raises.
     """
@@ -135,7 +135,7 @@ def first_behind(topic: str, entry: EntryId, open_reader: Open, timeout: ReadTim
 
 
 def _behind(topic: str, entry: EntryId, open_reader: Open, timeout: ReadTimeout) -> Found | str:
-    """Return the first message at or behind an entry, waiting for it; the words of the loss, where there is none."""
+    """Return the first message at or after an entry, waiting for it, or the words of the loss, if there is none."""
     after = EntryId(entry.ledger, entry.entry - 1)
     with (
         closing(open_reader(topic, entry if entry.ledger >= 0 else None, 1)) as reader,

@@ -1,10 +1,10 @@
 """More Spark partitions than topic partitions: ranges are cut by what the ledgers hold. Pure, as planning is.
 
-A range is cut where about equal shares of its bytes end, counted from the closed ledgers: their entries and
-sizes never change, and the entries of the last ledger of a range are numbered. So a batch that is run again is
-cut at the same places, whatever was written meanwhile. A place that the arithmetic finds may hold a marker or an
-aborted entry; the cut is then made at the first message behind it. So each part ends with a message that must
-come, and the next one begins with the proof that it is still there.
+A range is cut where about equal shares of its bytes end, counted from the closed ledgers: their entries and sizes never
+change, and the entries of the last ledger of a range are numbered. So a batch that is run again is cut at the same
+places, whatever was written meanwhile. A place that the arithmetic finds may hold a marker or an aborted entry. Then
+the cut is made at the first message after it. So each part ends with a message that must come, and the next one begins
+with the proof that it is still there.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ PART_BYTES = 128 * 1024 * 1024
 
 
 class TopicLedgers(Protocol):
-    """What cutting asks of the brokers."""
+    """The questions of cutting to the brokers."""
 
     def ledgers(self, topic: str) -> Sequence[TopicLedger]:
         """Return the ledgers of a physical topic, in their order. Raises InvalidInput where that is not allowed."""
         ...
 
     def firsts(self, topic: str, entries: Sequence[EntryId]) -> list[EntryId | None]:
-        """Return the first message at or behind each of these entries; None where it was lost."""
+        """Return the first message at or after each of these entries. None where it was lost."""
         ...
 
 
@@ -66,9 +66,9 @@ def splitter(places: TopicLedgers, min_partitions: int, part_bytes: int = PART_B
 
 
 def cut_at(part: Range, ends: Iterable[EntryId], places: TopicLedgers) -> list[Range]:
-    """Cut a range behind these entries, which rise; where one holds no message, behind the next that does.
+    """Cut a range after these entries, which rise. Where one holds no message, cut after the next that does.
 
-    What is lost is not cut: the task that reads it tells.
+    A lost part is not cut. The task that reads it reports the loss.
     """
     ranges: list[Range] = []
     left = part

@@ -1,4 +1,4 @@
-"""What one task reads, and what a look at a topic finds."""
+"""The range that one task reads, and the findings of a look at a topic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eos.source.offsets import Position
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The first message at or behind an entry.
+    """The first message at or after an entry.
 
     Attributes:
         entry: where it is stored.
@@ -23,14 +23,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What one task reads: the messages behind `start` up to and including `end`.
+    """The range that one task reads: the messages after `start` up to and including `end`.
 
     Attributes:
         topic: the physical topic.
-        start: where reading begins, behind it.
+        start: reading begins after it.
         end: the last entry.
         end_delivered: whether `end` holds a message that readers get; then it must arrive.
-        first: the first message behind a start that proves nothing, as it was found when the read was planned; then
+        first: the first message after a start that proves nothing, as it was found when the read was planned. Then
             reading begins with it. None where nobody looked.
         compacted: whether what compaction left is read; then nothing must arrive, since it may be at work meanwhile.
     """

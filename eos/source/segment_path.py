@@ -1,8 +1,8 @@
 """Ranges read past the brokers: how much of a range its task reads from where the topic's segments are stored.
 
 `read.from` decides. "bookies" reads each range so. "auto" reads what lies in closed ledgers so, and leaves the ledger
-that is written to, which the brokers have in memory, to them. Whatever can't be read so is read through the brokers,
-from the last message on that came, and they decide about losses.
+that is written to, which the brokers have in memory, to them. If a
+part can't be read so, the brokers deliver it from the last message on that came, and they decide about losses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = logging.getLogger("eos.source")
 
 @dataclass(frozen=True, slots=True)
 class SegmentPath:
-    """What a task needs to read its range, or the beginning of it, past the brokers.
+    """The things that a task needs to read its range, or the beginning of it, past the brokers.
 
     Attributes:
         segments: of the topic, from the range's start on.
@@ -92,7 +92,7 @@ def path_of(part: Range, segments: Segments, read_from: str) -> SegmentPath | No
 def read_stored(part: Range, path: SegmentPath, options: SourceOptions) -> Iterator[Entry]:
     """Yield the visible entries of the part of a range that is read past the brokers, as far as that goes, in order.
 
-    What is yielded is right and whole up to its last entry. A reason to stop is logged once.
+    The yielded entries are right and complete up to the last one. A reason to stop is logged once.
 
     Raises InvalidInput where a certificate can't be read.
     """

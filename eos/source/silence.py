@@ -2,9 +2,9 @@
 
 A broker is silent while it skips aborted entries, which is right and may last, and while it can't read what comes next:
 its bookies are down, or a ledger is lost. To a reader both look the same. They differ in where a reader stands that
-begins behind the last message that came: the broker acknowledges for it each entry that it skips (measured on 4.2.4),
-so it moves while the broker gets on, and stays before what the broker can't read. So in a long silence such a reader is
-opened beside, and the time counts from the last message, or the last move.
+begins after the last message that came: the broker acknowledges for it each entry that it skips (measured on 4.2.4), so
+it moves while the broker gets on, and stays before entries that the broker can't read. So in a long silence such a
+reader is opened beside, and the time counts from the last message, or the last move.
 
 A range ends with a message that could be delivered when it was planned, so no open transaction lies within it.
 """
@@ -77,7 +77,8 @@ class Silence:
 
         Returns whether to look for the cause: after LONG_SILENCE, and each time that the silence has doubled.
 
-        Args: the last entry that came, or behind which reading began; what is read up to, which is stored.
+        Args: the last entry that came, or the place after which reading began. Then the stored entry up to which is
+            read.
 
         Raises Unanswered when neither a message nor a move came for the time that a read may wait.
         """
@@ -104,7 +105,7 @@ class Silence:
         return doubled
 
     def _moved(self, after: EntryId) -> bool:
-        """Whether a reader that begins behind the last message stands further than ever."""
+        """Whether a reader that begins after the last message stands further than ever."""
         if self._scout_done:
             return False
         try:

@@ -1,11 +1,11 @@
-"""What a micro-batch covers: its end, and the range of each task. Pure: the brokers are reached by a port.
+"""The extent of a micro-batch: its end, and the range of each task. Pure: the brokers are reached by a port.
 
-The rules, each of which a broker taught by breaking something else:
+The rules. A broker taught each of them by breaking something else:
 
 - The end is the last message that can be delivered now, never a marker or an aborted entry, so a
   task that reads towards it always arrives. It is never before the start.
-- A start that is a delivered message must still be stored. If it lies behind the last message, this
-  is another cluster, or the topic was made again.
+- A start that is a delivered message must still be stored. If it lies after the last message, this is another cluster,
+  or the topic was made again.
 - The first position of a topic is pinned in the query's durable subscription before anything is
   planned: Spark asks for it again after an early crash, and has not kept it. The end of the first batch
   holds it too, and the checkpoint has that end before anything is read. So a batch 0 that is read again
@@ -16,9 +16,9 @@ The rules, each of which a broker taught by breaking something else:
   has `start`. The start itself stays, as the proof for the next batch.
 - A topic that appears while the query runs is first pinned, with no data, and read from the next
   micro-batch on. So the start of every range is in the checkpoint.
-- A topic that is deleted goes partition by partition, and last its number of partitions. So one that
-  is told to be there may be gone when it is asked, and is a loss like one that is not told of. Not so a
-  partition of which the query has read nothing: a broker removes those that hold nothing.
+- A topic that is deleted goes partition by partition, and last its number of partitions. So one that is told to be
+  there may be gone when it is asked, and is a loss like one that is not told of. Not so a partition that the query has
+  read nothing of: a broker removes those that hold nothing.
 - A pinned position proves nothing by itself: `eos.source.pinned_start` has what is known of one.
 """
 
@@ -40,11 +40,11 @@ from eos.source.range_splitter import Splitter, whole
 from eos.source.ranges import Found, Range, TopicState
 
 _MOST_ENTRIES = 2**31 - 1
-"""More than a ledger has. A number of 63 bits behind a start would be a negative one for the broker."""
+"""More than a ledger has. A number of 63 bits after a start would be a negative one for the broker."""
 
 
 class Brokers(StoredPlaces, Protocol):
-    """What a plan asks of the brokers."""
+    """The questions of a plan to the brokers."""
 
     def topics(self, *, all_named: bool) -> Iterable[str]:
         """Return the physical topics that the options select now.
@@ -88,7 +88,7 @@ class Brokers(StoredPlaces, Protocol):
         ...
 
     def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or behind an entry; there must be one. Raises DataLost when it was lost."""
+        """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
         ...
 
     def release(self, topic: str, start: EntryId) -> None:
@@ -187,7 +187,7 @@ class StreamPlan:
         return start if found == start.topics else Offsets(found)
 
     def newest(self) -> Offsets:
-        """Return the position behind the last message of each topic that has one, for Spark's progress."""
+        """Return the position after the last message of each topic that has one, for Spark's progress."""
         return Offsets({topic: Position(last) for topic, last in self._lasts().items() if last is not None})
 
     def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
@@ -209,7 +209,7 @@ class StreamPlan:
                 if begin.delivered and begin.entry.ledger == finish.entry.ledger:
                     continue  # what is left lies before the start in its own ledger, and was read
                 begin = BEGINNING
-            elif finish.entry == begin.entry:  # an end that is a message was behind its start when it was planned
+            elif finish.entry == begin.entry:  # an end that is a message was after its start when it was planned
                 self._lose(overtaken(topic, begin.entry, finish.entry))
                 begin = BEGINNING
             elif not begin.delivered:
@@ -322,10 +322,10 @@ class StreamPlan:
             self._pace.has_cut()
 
     def _cut(self, topic: str, start: Position, end: Position, entries: int) -> Position:
-        """Return the end of at most so many entries behind `start`: a delivered one, or `start` for none.
+        """Return the end of at most so many entries after `start`: a delivered one, or `start` for none.
 
-        Entries are numbered without a gap within a ledger, so the first message at or behind `start`
-        plus `entries` ends a range of at most that many, also where the ledger ends before it.
+        Entries are numbered without a gap within a ledger, so the first message at or after `start` plus `entries` ends
+        a range of at most that many, also where the ledger ends before it.
         """
         if entries == 0:
             return start
@@ -338,7 +338,7 @@ class StreamPlan:
             self._lose(str(loss))
             return end
         self._sizes[topic] = found.size
-        return Position(found.entry)  # never behind `end`, which is a message too
+        return Position(found.entry)  # never after `end`, which is a message too
 
     def _size(self, topic: str, start: Position) -> int:
         if topic not in self._sizes:

@@ -27,26 +27,26 @@ def too_old(topic: str) -> str:
 
 
 class TopicEntries(Protocol):
-    """What is asked of the brokers about places of a topic, apart from the subscription."""
+    """The questions to the brokers about places of a topic, apart from the subscription."""
 
     def last(self, topic: str) -> EntryId | None:
         """Return the last message that can be delivered now, None where there is none."""
         ...
 
     def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or behind an entry; there must be one."""
+        """Return the first message at or after an entry. There must be one."""
         ...
 
     def before_time(self, topic: str, time_ms: int) -> EntryId:
-        """Return the entry behind which lies what was published at that time or later."""
+        """Return the entry after which all was published at that time or later."""
         ...
 
     def sought(self, topic: str, where: int | EntryId) -> EntryId:
-        """Return the entry behind which the broker puts a cursor that is sent to a time or an entry."""
+        """Return the entry after which the broker puts a cursor that is sent to a time or an entry."""
         ...
 
     def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
-        """Raise InvalidInput when an entry that a read is to begin with lies behind all that is stored and the next."""
+        """Raise InvalidInput when a read is to begin with an entry past the stored ones and the next."""
         ...
 
     def tell_lost(self, topic: str, after: EntryId, up_to: EntryId, came: EntryId) -> None:
@@ -72,9 +72,9 @@ class Subscriptions:
     def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
         """Make sure that the subscription exists; a new one begins at `start`. Return where it stands.
 
-        An early crash may come between any two steps, and the query then asks again. So a new subscription
-        for "latest" or a time begins behind everything, and is only ever moved back, to a place that was found
-        behind what no earlier try can have read.
+        An early crash may come between any two steps, and the query then asks again. So a new subscription for "latest"
+        or a time begins after everything, and is only ever moved back, to a place after all that an earlier try can
+        have read.
 
         Args:
             new_query: whether the query has no checkpoint yet. Then a subscription that was there before must stand
@@ -172,7 +172,7 @@ class Subscriptions:
         if isinstance(place, EntryId):
             return self._forward(cursor, place)
         if place == "latest":
-            back = last  # behind it there may be a transaction that is open, of which some part is stored already
+            back = last  # an open transaction may come after it, some part of it stored already
         if back is None or back >= stands:
             return stands
         cursor.seek(EntryId(back.ledger, back.entry + 1))

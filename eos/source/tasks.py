@@ -1,4 +1,4 @@
-"""What a task of a stream or of a batch read does: read its range into record batches."""
+"""The task of a stream or of a batch read: read its range into record batches."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Lookup = Callable[[str, bytes], Registered | None]
 
 @dataclass(frozen=True, slots=True)
 class ValueSchema:
-    """What a query reads its values by.
+    """The schema by which a query reads its values.
 
     Attributes:
         registered: the schema, as one of the topics has it.

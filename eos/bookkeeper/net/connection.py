@@ -35,7 +35,7 @@ class Authentication(Protocol):
 
 
 class BookieConnection:
-    """Blocking, for one thread at a time. A connection that has raised BookieUnavailable is of no more use."""
+    """Blocking, for one thread at a time. A connection that has raised BookieUnavailable can't be used any longer."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class BookieConnection:
         if status != Code.OK:
             raise BookieUnavailable(f"the bookie {self._name} does not begin TLS: status {status}")
         if self._arrived or self._frames.unfinished:
-            # Whoever stands between could put answers in plain text before those that TLS protects.
+            # An attacker on the way could put answers in plain text before those that TLS protects.
             raise BookieUnavailable(f"the bookie {self._name} sent more than its answer before TLS began")
         try:
             self._socket = tls.wrap_socket(self._socket, server_hostname=host)

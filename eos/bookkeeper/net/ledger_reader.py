@@ -40,7 +40,7 @@ Entries = list[tuple[int, bytes]]
 
 
 class Evidence(Enum):
-    """What one replica said of an entry that it did not give."""
+    """The answer of one replica that did not give an entry."""
 
     LACKS_IT = "does not have it"
     DAMAGED = "has it damaged"
@@ -50,7 +50,7 @@ class Evidence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """What one replica said in place of an entry, and why, in words; "" where nothing more is known."""
+    """The answer of one replica in place of an entry, and its reason in words. "" where nothing else is known."""
 
     evidence: Evidence
     why: str = ""

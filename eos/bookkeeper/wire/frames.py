@@ -35,7 +35,7 @@ _START_TLS = 9  # OperationType of version 3
 
 
 class Operation(IntEnum):
-    """What a frame asks for or answers."""
+    """The request or answer of a frame."""
 
     READ = 2
     AUTH = 3
@@ -43,7 +43,7 @@ class Operation(IntEnum):
 
 
 class Code(IntEnum):
-    """What a bookie answers. BookieProtocol has more, which no read is answered with."""
+    """The answers of a bookie. BookieProtocol has more, which no read is answered with."""
 
     OK = 0
     NO_LEDGER = 1
@@ -119,8 +119,9 @@ def auth_payload(frame: bytes) -> bytes:
 def answer_of(frame: bytes) -> BookieAnswer:
     """Take an answer apart.
 
-    Raises BookieUnavailable for a frame that is none: the connection is of no more use. Raises BookieUnauthorized for
-    a second answer to START_TLS: with it a bookie refuses a certificate that has no role which it lets in.
+    Raises BookieUnavailable for bytes that are not a frame. Then the connection can't be used any longer. Raises
+    BookieUnauthorized for a second answer to START_TLS: with it a bookie refuses a certificate that has no role which
+    it lets in.
     """
     if len(frame) < _ANSWER.size:
         with suppress(DecodeError):

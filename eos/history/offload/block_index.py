@@ -41,7 +41,7 @@ class OffloadBlock:
 
 @dataclass(frozen=True, slots=True)
 class BlockIndex:
-    """What an index object says.
+    """The content of an index object.
 
     Attributes:
         last_entry: the last entry of the ledger.

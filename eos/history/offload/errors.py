@@ -1,4 +1,4 @@
-"""What is known of an offloaded ledger that can't be read. Their axis is what the storage said.
+"""The errors of an offloaded ledger that can't be read. Their axis is what the storage said.
 
 OffloadError
 ├── OffloadMissing       the storage answered that it has no such object

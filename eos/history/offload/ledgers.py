@@ -32,7 +32,7 @@ class OffloadedLedgers:
 
         Args: the physical topic; the ledger's id; the UUID under which it was offloaded; the entries.
 
-        Raises OffloadError of each kind. What was yielded before it is right.
+        Raises OffloadError of each kind. The entries that were yielded before it are right.
         """
         with ExitStack() as opened:
             for number, stored, where in self._reader(opened, topic, ledger, uuid).read(first, last):
