@@ -4,8 +4,8 @@
 
 A crash before the deletion leaves the log as it was, with its last transaction aborted. Then the old query may go on.
 After the deletion there is no log. A new query begins with an empty one, and the old checkpoint, which remembers
-records, is refused (DamagedLog), so that its batches are not written again by accident. A driver that comes between the second look and
-the deletion keeps its log: the broker deletes no topic that a producer is connected to.
+records, is refused (DamagedLog), so that its batches are not written again by accident. A driver that comes between the
+second look and the deletion keeps its log: the broker deletes no topic that a producer is connected to.
 
 Nothing of the output can be lost. All rows that the new query reads again can be doubled.
 """
