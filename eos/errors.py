@@ -128,7 +128,7 @@ class DamagedFrame(NetworkError):
 
 
 class DamagedEntry(DamagedFrame):
-    """A stored entry cannot be read, each time that the broker sends it. What is stored after it can.
+    """A stored entry cannot be read, each time that the broker sends it. The entries after it can.
 
     Attributes:
         ledger, entry: where it is stored.

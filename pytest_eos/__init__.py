@@ -102,7 +102,7 @@ def eos_topic(eos_pulsar: RunningPulsar) -> Callable[..., str]:
 def eos_rows(eos_pulsar: RunningPulsar) -> Callable[[str], list[TopicRow]]:
     """Read topics: `eos_rows(topic)` returns the rows that are committed now, partition by partition.
 
-    It reads afresh each time, to the last row that any reader can get, and leaves nothing behind.
+    It reads afresh each time, to the last row that any reader can get, and leaves no subscription.
     """
     from eos.config import Cluster
     from eos.inspect.rows import TopicRows

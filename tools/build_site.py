@@ -1,7 +1,7 @@
 """Builds the site without a network: `python tools/build_site.py`. Exit code 1 when the build fails or asks for one.
 
-A reader may be on a machine without the internet, and so may be who builds the site. What a build fetches today may
-be gone tomorrow, and no page shows it.
+A reader may be on a machine without the internet, and so may be who builds the site. A file that a build fetches today
+may be gone tomorrow, and no page shows it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Looks for dead links and missing names in the pages: `python tools/check_links.py`. Exit code 1 when there are any.
 
-With `--site FOLDER` it looks at the built site instead, of which no page may load anything from another place.
+With `--site FOLDER` it looks at the built site instead. No page of it may load anything from another place.
 
 Every relative link of the pages at the top, of changes/README.md and of docs/ must lead to a file, and its anchor to a
 heading.
@@ -106,7 +106,7 @@ def differences_from_readme() -> Iterator[str]:
 
 
 class _Loads(HTMLParser):
-    """Collects what a page makes a browser fetch from other places. A link that a reader may follow is no load."""
+    """Collects what a page makes a browser fetch from other places. A link that a reader may follow is not a load."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What docs/reference/commands.md says of each verb of `eos` and `statestore`, from the commands themselves.
+"""The part of docs/reference/commands.md about each verb of `eos` and `statestore`, from the commands themselves.
 
 `tools/draw_options.py` draws it. Options of a connection, and those that several verbs have alike, stand there once.
 """

@@ -36,7 +36,7 @@ def package_of(module: str, parents: set[str]) -> str | None:
 
 
 def arrows(graph: grimp.ImportGraph) -> tuple[set[str], Arrows]:
-    """Return the packages that have code, and an arrow for each pair of packages of which one imports the other."""
+    """Return the packages that have code, and an arrow for each pair of packages where one imports the other."""
     parents = {module for module in graph.modules if graph.find_children(module)}
     packages: set[str] = set()
     found: Arrows = set()

@@ -4,8 +4,8 @@ Each combination gets a virtual environment of its own under build/matrix. The n
 `--pulsar` each Spark runs queries whose driver is killed, on each of these Pulsars (tests/matrix/smoke.py). The answers
 are kept in build/matrix/matrix.json, and drawn into docs/trials.md.
 
-What can't be tried is told as such, and does not count as passed: a Python that is not on this machine, a Spark
-that can't be installed.
+A combination that can't be tried is reported as such, and does not count as passed: a Python that is not on this
+machine, a Spark that can't be installed.
 
 Exits with 0 when every combination passed, 1 when one failed, 2 when none failed and some could not be tried.
 """

@@ -1,7 +1,7 @@
 """A real Pulsar, with BookKeeper and ZooKeeper, on this machine, without containers.
 
-`LocalPulsar`, all of it in one process, and `LocalCluster`, of which each part can be killed alone, are for tests and
-drills; `eos local up|down|status` is for people. They run the official broker from Maven Central with transactions on.
+`LocalPulsar`, all of it in one process, and `LocalCluster`, whose parts can be killed alone, are for tests and drills.
+`eos local up|down|status` is for people. They run the official broker from Maven Central with transactions on.
 """
 
 from eos.local.checks import LocalError

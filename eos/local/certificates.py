@@ -1,7 +1,8 @@
 """TLS for a local Pulsar: an authority and a broker's certificate of its own, made once, by Java's `keytool`.
 
-Whoever can start Pulsar has `keytool`, so nothing more needs to be installed. It gives out no private key in PEM: the
-broker reads its own from a key store. The authority's key is deleted once it has signed: nobody can sign more with it.
+Each machine that can start Pulsar has `keytool`, so nothing else needs to be installed. It gives out no private key in
+PEM: the broker reads its own from a key store. The authority's key is deleted once it has signed: nobody can sign more
+with it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def require_tls(home: Path, java: Path, ports: Ports) -> dict[str, Setting]:
         "tlsKeyStorePassword": password,
     }
     return {
-        # Empty: nothing listens there. Who can be listened to without TLS will be, by mistake.
+        # Empty: nothing listens there. A port without TLS will be used by mistake.
         "brokerServicePort": "",
         "webServicePort": "",
         "brokerServicePortTls": ports.broker,

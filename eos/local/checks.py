@@ -1,4 +1,4 @@
-"""What this machine must have before Pulsar can run; each lack is an error that says what to do."""
+"""The needs of Pulsar on this machine. Each lack is an error that says what to do."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def ports_free(ports: Mapping[str, int]) -> None:
 
     Raises:
         PortTaken: it names each port in use and its option.
-        LocalError: one is no port.
+        LocalError: one is not a port.
     """
     for option, port in ports.items():
         if not 0 < port <= _LAST_PORT:

@@ -1,4 +1,4 @@
-"""What a JVM makes of its jars, kept for those that start after it: class data sharing (JEP 350).
+"""The classes that a JVM makes of its jars, kept for those that start after it: class data sharing (JEP 350).
 
 Nearly half of what a Spark driver does until its first micro-batch is over is to read and check classes: with an
 archive it takes 9.6 s of processor time, and 17 without; a standalone Pulsar takes 8 s to be up, and 13 without (Java

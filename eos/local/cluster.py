@@ -76,7 +76,7 @@ class LocalCluster(InFolder):
     def found(cls, data: Path, tell: Tell = quiet) -> LocalCluster:
         """The cluster that was started in the folder `data`, with what it was made with; any of it may run.
 
-        What is started in it now lives on when this Python process dies.
+        A process that is started in it now lives on when this Python process dies.
 
         Raises:
             LocalError: none was.
@@ -114,7 +114,7 @@ class LocalCluster(InFolder):
 
     @property
     def service_url(self) -> str:
-        """What clients connect to; it lists both brokers."""
+        """The URL for clients. It lists both brokers."""
         return self._ports().service_url
 
     @property

@@ -44,7 +44,7 @@ class ClusterInstance:
         return self.begun and all(member.state is MemberState.RUNNING for member in self.found().members.values())
 
     def summary(self) -> dict[str, Any]:
-        """What `status --json` shows."""
+        """The output of `status --json`."""
         told: dict[str, Any] = {"name": self.name, "running": self.running, "service_url": "", "admin_url": ""}
         if self.begun:
             cluster = self.found()
@@ -68,7 +68,7 @@ def _part(member: Member) -> dict[str, Any]:
 
 
 def of(state: Mapping[str, Any] | None) -> ClusterInstance | None:
-    """The cluster whose state file holds this; None when it is no cluster's."""
+    """The cluster whose state file holds this. None when it does not belong to a cluster."""
     if state is None or not state.get("cluster"):
         return None
     return ClusterInstance(state["name"], Path(state["data"]), state["data_is_ours"])
@@ -92,7 +92,7 @@ def up(
         tell: takes lines about what is going on.
 
     Raises:
-        LocalError: as `LocalCluster.start`; or the name is no name, or that of an instance that is no cluster.
+        LocalError: as `LocalCluster.start`. Or the name is not valid, or that of an instance other than a cluster.
     """
     records.check_name(name)
     with locked(records.LOCK, tell):

@@ -37,7 +37,7 @@ class InFolder(ABC):
     @property
     @abstractmethod
     def service_url(self) -> str:
-        """What clients connect to."""
+        """The URL for clients."""
 
     @property
     @abstractmethod
@@ -89,7 +89,7 @@ class InFolder(ABC):
     def _on_free_ports(self, start: Callable[[], None]) -> None:
         """Start it; with other ports where another process took a free one after it was picked.
 
-        Args: starts it once, sets `_ports_picked`, and leaves nothing behind where that fails.
+        Args: starts it once, sets `_ports_picked`, and cleans up where that fails.
         """
         for left in reversed(range(_TRIES)):
             try:

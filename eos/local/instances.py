@@ -43,7 +43,7 @@ class Instance:
 
     @property
     def service_url(self) -> str:
-        """What clients connect to."""
+        """The URL for clients."""
         return self.ports.service_url(self.tls)
 
     @property
@@ -65,7 +65,7 @@ class Instance:
         return [word for name in names if name in told for word in (f"--{name.replace('_', '-')}", told[name])]
 
     def summary(self) -> dict[str, Any]:
-        """What `status --json` shows."""
+        """The output of `status --json`."""
         token = access.token_file(self.data)
         return {
             "name": self.name,
@@ -109,7 +109,7 @@ def up(
         tell: takes lines about what is going on.
 
     Raises:
-        LocalError: as `LocalPulsar.start`; or the name is no name.
+        LocalError: as `LocalPulsar.start`. Or the name is not valid.
     """
     records.check_name(name)
     with locked(records.LOCK, tell):

@@ -79,7 +79,7 @@ def as_localhost(home: Path) -> Sequence[str]:
 
 
 def start_failure(what: str, log: Path) -> LocalError:
-    """Return the error of a process that did not come up. Args: what happened; its log, of which the end is shown."""
+    """Return the error of a process that did not come up. Args: the event, and its log. The end of the log is shown."""
     taken = log.exists() and _TAKEN in log.read_text(errors="replace")
     return (PortTaken if taken else LocalError)(f"{what}.\n{last_lines(log)}")
 

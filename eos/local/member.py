@@ -26,7 +26,7 @@ _BROKER_IS_THERE = (HTTPStatus.OK, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN
 
 
 class MemberState(StrEnum):
-    """What a member's process does."""
+    """The state of a member's process."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -83,7 +83,7 @@ class Member:
 
     @property
     def state(self) -> MemberState:
-        """What its process does now."""
+        """The state of its process now."""
         known = self._process()
         if known is None or not known.alive():
             return MemberState.ENDED

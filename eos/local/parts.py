@@ -1,4 +1,4 @@
-"""What each part of a cluster is told: its main class, its configuration file and its addresses."""
+"""The settings of each part of a cluster: its main class, its configuration file and its addresses."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class ClusterPorts:
 
     @property
     def service_url(self) -> str:
-        """What clients connect to; it lists every broker."""
+        """The URL for clients. It lists every broker."""
         return "pulsar://" + ",".join(f"{HOST}:{port}" for port in self.brokers)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a cluster is made with. It is kept in the cluster's folder, so that each part starts again as it was.
+    """The settings of a new cluster. It is kept in the cluster's folder, so that each part starts again as it was.
 
     Attributes:
         settings: the brokers', over the defaults.
@@ -106,7 +106,7 @@ class Plan:
         ]
 
     def setup_arguments(self) -> list[str]:
-        """What `SETUP` is told. Running it twice does no harm."""
+        """The input of `SETUP`. Running it twice does no harm."""
         store = self.ports.metadata_store
         return [
             *("--cluster", CLUSTER, "--metadata-store", store, "--configuration-metadata-store", store),
@@ -256,7 +256,7 @@ def _broker(number: int, plan: Plan) -> ClusterPart:
 
 
 def _addresses(number: int, plan: Plan) -> Mapping[str, Setting]:
-    """What a broker tells clients to connect to: its own address, or to those that ask for a listener, that one's."""
+    """The address that a broker gives to clients: its own address, or to those that ask for a listener, that one's."""
     if not plan.listeners:
         return {"advertisedAddress": HOST}
     known = {_OWN_LISTENER: plan.ports.brokers, **plan.listeners}

@@ -117,7 +117,7 @@ def kill_group(number: int) -> None:
         os.killpg(number, signal.SIGKILL)
     except ProcessLookupError:
         return
-    except PermissionError:  # macOS answers so for a group of which only a zombie is left
+    except PermissionError:  # macOS answers so for a group with only a zombie left
         return
 
 

@@ -75,7 +75,7 @@ class LocalPulsar(InFolder):
 
     @property
     def service_url(self) -> str:
-        """What clients connect to: pulsar://localhost:PORT, or pulsar+ssl://localhost:PORT."""
+        """The URL for clients: pulsar://localhost:PORT, or pulsar+ssl://localhost:PORT."""
         return self._ports().service_url(self.tls)
 
     @property
@@ -120,7 +120,7 @@ class LocalPulsar(InFolder):
         self.wait_until_ready()
 
     def launch(self) -> None:
-        """Start its process and return at once. What a failing first start has written is removed."""
+        """Start its process and return at once. The files of a failing first start are removed."""
         self.kill()  # after a crash of the JVM alone, its watcher is left
         java, classpath = checks.java(), jars.classpath(self.tell, self.version)
         with checks.disk_errors("Starting Pulsar"):
@@ -229,7 +229,7 @@ _END_S = 120.0
 def keep_classes(tell: Tell = quiet) -> None:
     """Read Pulsar's classes once for all that start quickly here; takes half a minute, and nothing the second time.
 
-    What goes wrong is told: Pulsar then starts more slowly.
+    A fault is reported. Then Pulsar starts more slowly.
     """
     jars.classpath(tell)
     archive = class_archive.pulsar_archive(QUICK_START)

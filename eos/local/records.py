@@ -1,4 +1,4 @@
-"""What `eos local` knows of its instances between two commands: one state file for each, found by its name."""
+"""The records of `eos local` about its instances between two commands: one state file for each, found by its name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def check_name(name: str) -> None:
-    """Raise `LocalError` for what is no name of an instance."""
+    """Raise `LocalError` for a text that is not the name of an instance."""
     if not _NAME.fullmatch(name):
         raise checks.LocalError(
             f"{name!r} is not a name for an instance: letters, digits, _ . - and at most 64 of them"
@@ -34,7 +34,7 @@ def names() -> list[str]:
 
 
 def read(name: str) -> dict[str, Any] | None:
-    """What `write` has kept for this name; None when there is no such instance."""
+    """The record that `write` has kept for this name. None when there is no such instance."""
     try:
         held: dict[str, Any] = json.loads((folder(name) / "state.json").read_text())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What the broker is told: ports, configuration, and the command line of its JVM."""
+"""The settings of the broker: ports, configuration, and the command line of its JVM."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Ports:
         return cls(*checks.pick_ports(len(OPTIONS)))
 
     def service_url(self, tls: bool) -> str:
-        """What clients connect to."""
+        """The URL for clients."""
         return f"{'pulsar+ssl' if tls else 'pulsar'}://localhost:{self.broker}"
 
     def admin_url(self, tls: bool) -> str:

@@ -1,1 +1,1 @@
-"""What a sink tells of its micro-batches, and whom: observers, Prometheus, OpenTelemetry, Spark's own progress."""
+"""The reports of a sink about its micro-batches: observers, Prometheus, OpenTelemetry, Spark's own progress."""

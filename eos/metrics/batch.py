@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 Outcome = Literal["committed", "replayed", "failed", "unknown"]
-"""What is known of a batch when the call that wrote it ends.
+"""The outcome of a batch, as it is known when the call that wrote it ends.
 
     committed  this call has written it; without a transaction: each row has its receipt
     replayed   nothing was to be written: it had been committed before, or the checkpoint is a shadow

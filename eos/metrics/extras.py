@@ -1,4 +1,4 @@
-"""What an exporter says when its library is not there."""
+"""The message of an exporter whose library is missing."""
 
 from __future__ import annotations
 

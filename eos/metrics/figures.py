@@ -51,7 +51,7 @@ ERRORS: Final = (
     ReplayFailed,
     Fenced,
 )
-"""What a sink raises as a rule: the values of the label `error` that are there from the beginning."""
+"""The usual errors of a sink: the values of the label `error` that are there from the beginning."""
 
 DURATION_BUCKETS_S: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
@@ -198,7 +198,7 @@ def figures_of(batch: FinishedBatch, labels: Labels, now: float) -> Iterator[tup
 
 
 class OpenTransactions:
-    """The sinks of which an exporter asks how old the open transaction is; each for as long as it lives."""
+    """The sinks that an exporter asks for the age of the open transaction, each for as long as it lives."""
 
     def __init__(self) -> None:
         self._sinks: weakref.WeakKeyDictionary[LiveSink, str] = weakref.WeakKeyDictionary()

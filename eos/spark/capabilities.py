@@ -1,4 +1,4 @@
-"""What each Spark can do: one table, and the only place where this library looks at the version of Spark.
+"""The capabilities of each Spark: one table, and the only place where this library looks at the version of Spark.
 
 The version is read from the files of PySpark, once and without importing it. In a task it is the cluster's own, since
 Spark's workers run Spark's PySpark.
@@ -79,7 +79,7 @@ def installed() -> str | None:
 
 
 def minor(version: str) -> tuple[int, int]:
-    """Return (4, 3) of "4.3.0.dev1"; (0, 0) of what is no version."""
+    """Return (4, 3) for "4.3.0.dev1", and (0, 0) for a text that is not a version."""
     found = re.match(r"(\d+)\.(\d+)", version)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 

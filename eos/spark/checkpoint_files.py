@@ -4,8 +4,8 @@ Whichever file system Spark can keep a checkpoint on, the sink can keep its note
 FileContext where the file system has an AbstractFileSystem, by its FileSystem where it has none, and by another
 class where spark.sql.streaming.checkpointFileManagerClass names one.
 
-What Hadoop's contract leaves open is not relied on. A file that is missing may be found out only while it is read.
-A rename may leave an older file where it was: Spark overwrites "if possible", and says nothing where it is not.
+Nothing relies on a point that Hadoop's contract leaves open. A file that is missing may be found out only while it is
+read. A rename may leave an older file where it was: Spark overwrites "if possible", and says nothing where it is not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which failures of Spark no further try can change: of a job by the class of its SQLSTATE, of a call by its kind.
 
-The classes are those of Spark's error conditions (error-conditions.json of Spark 4.3). What is not here may pass: a
-lost executor, a full disk, an error in a function of the user's own, which may ask some other server.
+The classes are those of Spark's error conditions (error-conditions.json of Spark 4.3). A failure that is not here may
+pass: a lost executor, a full disk, an error in a function of the user's own, which may ask some other server.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def is_permanent(error: BaseException) -> bool:
 
 
 def is_permanent_call(error: BaseException) -> bool:
-    """Tell whether a call into Spark's JVM, which is no job, fails again until somebody changes something."""
+    """Tell whether a call into Spark's JVM, other than a job, fails again until somebody changes something."""
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.toString()).startswith(PERMANENT_IN_JAVA)
     if type(error) is Py4JError:  # of a gateway whose Spark has another API

@@ -2,8 +2,8 @@
 
 A Java object of py4j and the methods that were called of it refer to each other (`JavaObject._methods`,
 `JavaMember.container`), so Python frees it by its collector alone, and until then the JVM keeps what it stands for: of
-each batch a plan. What outlives a batch's second collection is old, and Python looks at old objects once they have
-grown by a quarter: in a driver that does little else that is once in a thousand batches.
+each batch a plan. An object that outlives a batch's second collection is old, and Python looks at old objects once they
+have grown by a quarter: in a driver that does little else that is once in a thousand batches.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ FILE_SYSTEM = {
 }
 """The settings by which Hadoop finds `bk://` in the jar."""
 
-# What each setting separates its parts with. spark.jars brings the jar to the executors of any cluster; the class
+# The separator of each setting's parts. spark.jars brings the jar to the executors of any cluster. The class
 # paths make it one class for the whole JVM, however many class loaders Spark makes for sessions and artifacts.
 _LISTS = {
     "spark.jars": ",",

@@ -1,4 +1,4 @@
-"""What this library uses of PySpark beyond its public API.
+"""The parts of PySpark beyond its public API that this library uses.
 
 Parts that older versions have elsewhere or call in another way (`eos.spark.capabilities` says which version is which),
 and which of Spark's Python processes this one is, where a data source behaves differently in one of them.

@@ -1,4 +1,5 @@
-"""What the sink must know of Spark: the query behind a micro-batch. How often its tasks ran tells `eos.spark.stages`.
+"""The facts about Spark that the sink must know: the query of a micro-batch. How often its tasks ran tells
+`eos.spark.stages`.
 
 Everything here reads Spark's own state through the JVM; nothing writes but `register`,
 which keeps the sink's name in the query's checkpoint folder. The facts were measured on
@@ -33,7 +34,7 @@ Jvm = Any  # py4j objects have no types
 _NO_MODULE = re.compile(r"No module named '(?P<package>\w+)[\w.]*'")
 
 JVM_GONE = (Py4JError, OSError)
-"""What py4j raises where Spark's JVM has ended, and each query with it."""
+"""The error of py4j where Spark's JVM has ended, and each query with it."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Query:
 
     @property
     def name(self) -> str | None:
-        """What the user calls the query; None where it has no name."""
+        """The user's name of the query. None where it has no name."""
         return self._execution.name()  # type: ignore[no-any-return]
 
     def await_end(self) -> None:
@@ -127,8 +128,9 @@ class Query:
         """Have the query end with an error, unless another one ends it; None: not any more.
 
         Of a failure that the batch function swallows Spark learns nothing: it notes the batch, and the last one of a
-        run would end the query as if all were well. What ended a run is kept in `StreamExecution.streamDeathCause`,
-        which nothing else sets before the run has ended: `awaitTermination()` raises it, and listeners are told.
+        run would end the query as if all were well. The error that ended a run is kept in
+        `StreamExecution.streamDeathCause`, which nothing else sets before the run has ended: `awaitTermination()`
+        raises it, and listeners are told.
         """
         if why is None:
             getattr(self._execution, "streamDeathCause_$eq")(None)
@@ -145,7 +147,7 @@ class Query:
 def current_query(session: SparkSession | None = None, known: Query | None = None) -> Query | None:
     """Return the streaming query whose batch function runs in this thread, or None outside one.
 
-    The query is told by its thread. What else Spark shows in it can be changed by the function: `sc.setJobGroup` and
+    The query is told by its thread. The function can change all else that Spark shows in it: `sc.setJobGroup` and
     `sc.setLocalProperty` replace the names of query and run, and a thread that was made in it inherits them.
 
     Args:
@@ -278,7 +280,7 @@ def reason(error: Exception, limit: int = 1_000) -> str:
     """Return why a Spark job failed, without stack traces.
 
     A Python traceback, of a worker or of the function of `foreachBatch`, ends with the reason; a Java exception's
-    message begins with it. What a query's error shows of the query, its offsets and its plan, is left out.
+    message begins with it. The part of a query's error about the query, its offsets and its plan is left out.
     """
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.toString()).split("\n\tat ")[0][:limit]

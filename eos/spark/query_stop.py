@@ -80,7 +80,7 @@ def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
         or stop it: then the batch is cut short, as by any stop.
 
     Raises:
-        InvalidInput: it is no query of classic Spark.
+        InvalidInput: it is not a query of classic Spark.
     """
     wrapper: Any = getattr(query, "_jsq", None)
     if wrapper is None:

@@ -28,7 +28,7 @@ _own: WeakKeyDictionary[SparkContext, Records] = WeakKeyDictionary()
 
 
 class Records(Protocol):
-    """What is known of stages: `pyspark.StatusTracker` fits it."""
+    """The facts about stages that are known: `pyspark.StatusTracker` fits it."""
 
     def getStageInfo(self, stageId: int) -> SparkStageInfo | None:  # noqa: N802, N803
         """Return what is known of a stage."""

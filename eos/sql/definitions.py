@@ -21,7 +21,7 @@ DROPPABLE = "droppable"
 """The property of a topic without which DROP TABLE does not delete it."""
 _WRITTEN = ("avro", "json")
 _OF_SPARK = ("owner", "provider")
-"""What Spark itself adds to the properties of CREATE TABLE."""
+"""The properties that Spark itself adds to those of CREATE TABLE."""
 
 
 def create(client: Client, admin: Admin, topic: str, columns: StructType, properties: Mapping[str, str]) -> bool:

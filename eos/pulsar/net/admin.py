@@ -1,4 +1,4 @@
-"""What the admin API knows and the binary protocol doesn't tell: policies, and who holds a partition up.
+"""The knowledge of the admin API that the binary protocol doesn't give: policies, and the cause of a blocked partition.
 
 Paths are those of the broker's own resources (org.apache.pulsar.broker.admin).
 """
@@ -23,10 +23,10 @@ from eos.pulsar.wire.txn import TxnId
 _Told = TypeVar("_Told")
 
 EntryKind = Literal["message", "marker", "aborted", "gone"]
-"""What is stored at a place: a message that readers get, a marker, a message of an aborted transaction, or nothing."""
+"""The entry at a place: a message that readers get, a marker, a message of an aborted transaction, or nothing."""
 
 _GONE = ("Message id not found", "No such entry")
-"""What a broker says of an entry whose ledger does not exist, and of one that none of its bookies has (4.2.4)."""
+"""A broker's words about an entry whose ledger does not exist, and about one that none of its bookies has (4.2.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +319,7 @@ class Admin(AdminRequests):
         for place in (MessageId(position.ledger, position.entry + 1), *later):
             try:
                 entry = self._entry(topic, place)
-            except (Refused, TopicMissing):  # behind the end of that ledger
+            except (Refused, TopicMissing):  # past the end of that ledger
                 continue
             most, least = (entry.get(f"X-Pulsar-txnid-{half}-bits") for half in ("most", "least"))
             return TxnId(int(most), int(least)) if most is not None and least is not None else None

@@ -82,7 +82,7 @@ class AdminRequests(Closing):
                     raise refused from None
 
     def _ask(self, method: str, path: str, body: object = None) -> httpx.Response:
-        """Ask. Args: GET, PUT, …; behind /admin/, or from a slash on; what is sent as JSON, None for nothing."""
+        """Ask. Args: GET, PUT, …, the path after /admin/ or from a slash on, and the JSON to send, or None."""
         url = f"{self._url}{path}" if path.startswith("/") else f"{self._url}/admin/{path}"
         asked = f"{method} {url}"
         try:

@@ -1,4 +1,4 @@
-"""Who we are, as a broker or the admin API wants to hear it.
+"""The proof of who this client is, in the form that a broker or the admin API asks for.
 
 A caller's function, and the question to an issuer, runs in a thread of its own, so that one that hangs holds a
 connection up no longer than an answer may take. While it runs, it is not started again: who wants a token meanwhile

@@ -33,7 +33,7 @@ T = TypeVar("T")
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
 
-# What a broker says to LOOKUP where tenant or namespace are missing; the answer to PARTITIONED_METADATA is
+# A broker's answer to LOOKUP where tenant or namespace are missing. The answer to PARTITIONED_METADATA is
 # TopicNotFound without a word, as for a topic that is missing alone.
 _NO_NAMESPACE = "Namespace not found"
 

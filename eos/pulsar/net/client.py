@@ -78,9 +78,9 @@ class Client(Closing):
     def shared(cls, cluster: Cluster) -> Client:
         """Return this process's client of the cluster; a forked child gets one of its own.
 
-        A cluster with other credentials is another one: a token that is renewed as an option leaves its client behind.
-        So of the clients that were not asked for lately those end their connections on which nothing is open. Who holds
-        such a client may go on with it: it connects again.
+        A cluster with other credentials is another one, so a token that is renewed as an option leaves an old client.
+        So of the clients that were not asked for lately those end their connections on which nothing is open. A holder
+        of such a client may go on with it: it connects again.
         """
         key = (os.getpid(), cluster)
         with cls._sharing:
@@ -233,7 +233,7 @@ class Client(Closing):
 
         Args:
             permits: messages that the broker may send ahead; fewer for large ones. Default 1000.
-            after: where it starts, behind that message. Default: at the earliest.
+            after: the message after which it starts. Default: at the earliest.
             stored: whether that message must still be stored: if it is not, `read` raises EntriesGone. Default False.
         """
         start = None if after == EARLIEST else EntryId(after.ledger, after.entry)
@@ -252,9 +252,9 @@ class Client(Closing):
     def is_held(self, topic: str, subscription: str) -> bool:
         """Tell whether any client has joined a durable subscription, by joining it as the only one, and leaving again.
 
-        Who comes in that moment is refused and asks again. The subscription is made, at the earliest message, where it
-        is missing. Its name begins with the cluster's subscription prefix. Raises TopicMissing, and Refused where it
-        can't be known.
+        A client that comes in that moment is refused and asks again. The subscription is made, at the earliest message,
+        where it is missing. Its name begins with the cluster's subscription prefix. Raises TopicMissing, and Refused
+        where it can't be known.
         """
         alone = RetainingSubscription(
             self._finder, full_name(topic), self.cluster.subscription_name(subscription), alone=True
@@ -298,8 +298,8 @@ class Client(Closing):
         """Return a reader of whole entries of a physical topic; it joins at its first call.
 
         Args:
-            start: the first entry to read; None: the earliest. If it is gone, the broker begins at the next one
-                that is there; if it lies behind the last one, at the earliest.
+            start: the first entry to read; None: the earliest. If it is gone, the broker begins at the next one that is
+                there. If it lies after the last one, it begins at the earliest.
             stored: whether a message is known to be stored at the start: then it must come first, and if it does not,
                 the first `read` raises EntriesGone. Default False.
             permits: messages that the broker may send ahead, at most. Default 100,000.
@@ -333,8 +333,8 @@ class Client(Closing):
 
         Args:
             name: of the subscription.
-            initial: where a new one begins: at the "earliest" message, behind the "latest", or behind an entry.
-                One that exists keeps its place, except that it moves up to behind that entry.
+            initial: where a new one begins: at the "earliest" message, after the "latest", or after an entry. One that
+                exists keeps its place, except that it moves up to the place after that entry.
             watched: whether each join first asks if the subscription exists, so that `made` can tell. Default False.
             create: whether the broker may make a topic that is missing. Default False.
             alone: whether it is of type Exclusive, which readers need as well. Default: Failover where that is allowed.
@@ -345,7 +345,7 @@ class Client(Closing):
         return Subscription(finder, name_of_topic, name, initial, watched=watched, create=create, alone=alone)
 
     def position_of(self, topic: str, place: EntryId | int, subscription: str = "eos-position") -> EntryId | None:
-        """Return the entry behind which the broker puts a cursor that is sent to an entry or a time (ms since 1970).
+        """Return the entry after which the broker puts a cursor that is sent to an entry or a time (ms since 1970).
 
         Nothing is kept for it, and nothing is left of it. None where the broker does not say. Args: the physical topic;
         the place; how the cursor's name begins. Raises TopicMissing.

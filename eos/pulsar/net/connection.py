@@ -74,8 +74,8 @@ class Connection:
     def __init__(self, address: Address, cluster: Cluster, proxied: Address | None = None) -> None:
         """Connect and shake hands.
 
-        Args: where to; the cluster's settings; the broker behind a proxy at `address`, or None.
-        Raises Unreachable, Refused (authentication, too old a broker), Unanswered, ConnectionLost.
+        Args: the address, the cluster's settings, and the broker behind a proxy at `address`, or None. Raises
+        Unreachable, Refused (authentication, too old a broker), Unanswered, ConnectionLost.
         """
         self.address = address
         self.broker = str(address) if proxied is None else f"{proxied} (through {address})"
@@ -258,7 +258,7 @@ class Connection:
                 data = self._transport.receive(KEEP_ALIVE_S)
                 if data:
                     silent = False
-                    while frames := self._decoder.feed(data):  # again, for the damage behind them
+                    while frames := self._decoder.feed(data):  # again, for the damage after them
                         data = b""
                         self._dispatch(frames)
                 elif data is not None:
@@ -366,7 +366,7 @@ class Connection:
         return self._failure
 
     def _cut_short(self, why: str) -> Unreachable:
-        """What took the connection is no broker, or one that comes or goes, or a proxy without a broker behind it."""
+        """The answer where no broker took the connection, or one that comes or goes, or a proxy without a broker."""
         advice = tls_advice(why) or _CLOSED_EARLY
         return Unreachable(f"can't connect to {self.broker}: {why} before it answered. {advice}")
 

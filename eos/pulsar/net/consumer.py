@@ -75,7 +75,7 @@ class Subscriber(ABC, Generic[L]):
 
     @abstractmethod
     def _line(self, connection: Connection, before: L | None) -> L:
-        """Return a new line on this connection, to go on behind the line that was lost, if there was one."""
+        """Return a new line on this connection, to go on after the line that was lost, if there was one."""
 
     @abstractmethod
     def _request(self, line: L) -> BaseCommand:

@@ -1,10 +1,10 @@
 """Reading whole entries of a topic, as they are stored: for callers that decode many messages at once.
 
-The broker counts its permits in messages, and a batch takes one for each; the memory here is
-counted in bytes. So grants are sized by the average message that was seen. What exceeds the
-bound for good, since the average was wrong, is dropped and asked for again.
+The broker counts its permits in messages, and a batch takes one for each; the memory here is counted in bytes. So
+grants are sized by the average message that was seen. A part above the bound for good, since the average was wrong, is
+dropped and asked for again.
 
-What arrived is handed out once the broker was asked whether it left something out before it
+An entry that arrived is handed out once the broker was asked whether it left something out before it
 (`eos.pulsar.net.read_proof`). One question for all that waits takes 0.7 ms.
 """
 
@@ -78,10 +78,10 @@ class EntryReader(Subscriber[EntrySession], Closing):
     def read(self, timeout_s: float) -> list[Entry]:
         """Return all entries that have arrived, at least one unless none came within the time-out.
 
-        An empty list is silence, never an end: an open transaction, many aborted ones, or nothing written.
-        However long the caller waits, the broker is asked each second whether more can come.
-        A lost connection is made anew within the call, which may last longer for it, by the cluster's
-        request time-out at most; entries go on behind the last one handed out.
+        An empty list is silence, never an end: an open transaction, many aborted ones, or nothing written. However long
+        the caller waits, the broker is asked each second whether more can come. A lost connection is made again within
+        the call, which may last longer for it, by the cluster's request time-out at most. Entries go on after the last
+        one handed out.
 
         Raises TopicMissing, Refused; ConnectionLost or Unanswered when the topic can't be reached for
         so long; DamagedFrame when frames arrive that are none, again and again; EntriesGone when entries can't be
@@ -100,7 +100,7 @@ class EntryReader(Subscriber[EntrySession], Closing):
                         return []
 
     def begin_again(self) -> None:
-        """Leave the topic, so that the next `read` joins it anew behind the last entry handed out."""
+        """Leave the topic, so that the next `read` joins it again after the last entry handed out."""
         with suppress(NetworkError):
             self._leave(unsubscribe=False)
 
@@ -176,7 +176,7 @@ class EntryReader(Subscriber[EntrySession], Closing):
             raise
 
     def _is_there(self, entry: EntryId) -> bool:
-        """Whether an entry is stored. With it are all behind it: ledgers are deleted whole, the oldest first."""
+        """Whether an entry is stored. Then all after it are too: ledgers are deleted whole, the oldest first."""
         try:
             return self._comes(entry)
         except Refused:  # such as that the topic has room for one consumer
@@ -232,7 +232,8 @@ class EntryReader(Subscriber[EntrySession], Closing):
     def _take_incredible(self, line: EntrySession, entry: Entry) -> None:
         """Take an entry whose messages nobody can count, so that nobody knows how many permits the broker has left.
 
-        What was damaged on the way comes again well: it is read again some times, and then handed on as it is.
+        An entry that was damaged on the way comes again undamaged. It is read again some times, and then handed on as
+        it is.
         """
         if not line.fresh(entry) or self._permits.overdrawn:
             return
@@ -298,7 +299,7 @@ class EntryReader(Subscriber[EntrySession], Closing):
                 return joined
 
     def _lost(self, why: EosError) -> None:
-        """Count a line that was lost. Raises when too many were lost in a row, none of which brought anything."""
+        """Count a line that was lost. Raises when too many were lost in a row, and none of them brought anything."""
         if time.monotonic() - self._joined_at > self._patience_s:
             self._losses = 0
         self._losses += 1

@@ -17,7 +17,7 @@ _CUT = 8
 
 
 class FrameLimits:
-    """What one process has learned: bytes of payload at which a frame is full, by topic without partitions."""
+    """The limits that a process has learned: bytes of payload that fill a frame, by topic without partitions."""
 
     def __init__(self) -> None:
         self._learned: dict[str, int] = {}

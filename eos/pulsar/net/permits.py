@@ -41,7 +41,7 @@ class Permits:
         self.overdrawn = False
 
     def spend(self, size: int, messages: int) -> None:
-        """Note that an entry arrived. Args: its bytes; its messages, each of which took a permit."""
+        """Note that an entry arrived. Args: its bytes and its messages. Each message took a permit."""
         self._outstanding -= messages
         self._seen_bytes += size
         self._seen_messages += messages

@@ -1,4 +1,4 @@
-"""What a cluster does with the stored messages of a topic, and whom it lets read them, as its admin API tells."""
+"""The policies of a cluster for the stored messages of a topic, and for their readers, as its admin API tells."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class BacklogQuota:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What the subscription that lags most has left unacknowledged on a topic, as its broker counts.
+    """The part of a topic that the subscription that lags most has not acknowledged, as its broker counts.
 
     Attributes:
         bytes: stored for it, about.
@@ -50,7 +50,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class TopicPolicies:
-    """What a broker does with the stored messages of a topic; effective values, whatever level they were set at.
+    """A broker's policies for a topic's stored messages. They are effective values, of whatever level.
 
     Attributes:
         ttl_s: seconds after which unacknowledged messages expire; 0: never.

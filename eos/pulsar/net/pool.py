@@ -18,7 +18,7 @@ Key = tuple[Address, Address | None]
 
 
 class Pool:
-    """Connections by address, and by the broker behind a proxy.
+    """Connections by address, and by the broker that a proxy connects to.
 
     A forked child starts with no connections: those of its parent are let go, unharmed.
     """

@@ -28,7 +28,7 @@ class PositionReader(Subscriber[EntrySession], Closing):
         self._subscription = subscription
 
     def sought(self, place: EntryId | int) -> EntryId | None:
-        """Return the entry behind which the broker puts a cursor that is sent to an entry, or to a time (ms).
+        """Return the entry after which the broker puts a cursor that is sent to an entry, or to a time (ms).
 
         None where the broker does not say. Raises TopicMissing, Refused, Unanswered, ConnectionLost.
         """

@@ -43,7 +43,7 @@ class _Framing(Protocol):
 class Producer:
     """One open producer. Any thread may send; frames go out one at a time.
 
-    Whatever goes wrong ends the producer for good, and every later call raises that problem
+    Any fault ends the producer for good, and every later call raises that problem
     again: nothing is ever sent twice. Use it in a `with` statement: it is closed at the end of
     the block, and abandoned when the block raises.
 

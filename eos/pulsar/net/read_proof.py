@@ -1,12 +1,12 @@
 """Proof that a reader was given every message that is stored, none left out.
 
 A broker moves the position of a reader while messages are still stored: a message TTL, the commands expire and skip,
-truncate, and the deletion of ledgers each do so, and the reader then goes on behind them without a word. All of them
+truncate, and the deletion of ledgers each do so, and the reader then goes on after them without a word. All of them
 move the reader's own mark-delete position, which `GetLastMessageId` brings (measured on 4.2.4). This reader
-acknowledges nothing, and the broker acknowledges for it only what it does not deliver: markers, aborted entries.
-So as long as the mark-delete position lies before the first message that came, nothing between that one and the last
-that came was left out. A reader that cannot show this begins again with the last entry that it could, which must then
-come first.
+acknowledges nothing, and the broker acknowledges for it only what it does not deliver: markers, aborted entries. So as
+long as the mark-delete position lies before the first message that came, nothing between that one and the last that
+came was left out. A reader that cannot show this begins again with the last entry that it could, which must then come
+first.
 
 Where a read begins at a place that need not hold a message, what the broker leaves out before the first one moves
 that position rightly. Then the first message counts once two readers in a row were given the same.
@@ -18,11 +18,11 @@ from eos.errors import EntriesGone
 from eos.pulsar.wire.message_id import EntryId
 
 LOOKS = 6
-"""Readers that begin again in a row, none of which proves anything, until entries count as gone."""
+"""So many times a reader begins again in a row without any proof, until entries count as gone."""
 
 
 class ReadProof:
-    """What one reader has proven, over all its lines to the broker. Not thread-safe.
+    """The proof of one reader, over all its lines to the broker. Not thread-safe.
 
     Attributes:
         proven: the last entry that was handed out; None before the first.

@@ -25,7 +25,7 @@ class Reader(Closing):
     """
 
     def __init__(self, entries: EntryReader, after: MessageId) -> None:
-        """Use `Client.reader`. Args: begins at the entry of this message; the message to begin behind."""
+        """Use `Client.reader`. Args: begins at the entry of this message, and the message to begin after."""
         self._entries = entries
         self._after = after
         self._arrived: deque[Entry] = deque()

@@ -1,4 +1,4 @@
-"""A durable subscription as a position that moves on, and keeps what lies behind it."""
+"""A durable subscription as a position that moves on, and keeps the messages after it."""
 
 from __future__ import annotations
 

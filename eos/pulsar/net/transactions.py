@@ -1,4 +1,4 @@
-"""What this process knows of the transactions it has to do with.
+"""The knowledge of this process about its transactions.
 
 Producers and coordinators of one client share it, so that a send is refused here as soon as
 the transaction's end was asked for in this process.

@@ -40,7 +40,7 @@ class State(StrEnum):
 
 
 class Input(StrEnum):
-    """What can happen to it."""
+    """Its inputs."""
 
     SUBSCRIBE = "subscribe"
     FLOW = "flow"
@@ -116,7 +116,7 @@ class ConsumerSession:
         return self._machine.state
 
     def read(self, subscription: str) -> BaseCommand:
-        """Return SUBSCRIBE that leaves nothing behind. Args: a subscription name that no other consumer uses."""
+        """Return SUBSCRIBE that leaves no subscription. Args: a subscription name that no other consumer uses."""
         command = self._subscribe(subscription, CommandSubscribe.SubType.Exclusive, durable=False)
         command.subscribe.start_message_id.CopyFrom(EARLIEST.written())
         return command
@@ -124,7 +124,7 @@ class ConsumerSession:
     def hold(
         self, subscription: str, *, latest: bool = False, alone: bool = False, create: bool = False
     ) -> BaseCommand:
-        """Return SUBSCRIBE for a hold; a new subscription begins at the earliest message, or behind the latest.
+        """Return SUBSCRIBE for a hold. A new subscription begins at the earliest message, or after the latest.
 
         Alone: it is refused, with the code ConsumerBusy, where another hold has joined. Create: the broker may make a
         topic that is missing.
@@ -202,7 +202,7 @@ class ConsumerSession:
         return BaseCommand(type=Type.CLOSE_CONSUMER, close_consumer=CommandCloseConsumer(consumer_id=self.consumer_id))
 
     def closed(self, answer: BaseCommand) -> None:
-        """Take its answer. Raises Refused. What has ended the consumer meanwhile takes nothing from a confirmation."""
+        """Take its answer. Raises Refused. A confirmation stays valid if the consumer has ended meanwhile."""
         asked = f"close the consumer on {self.topic}"
         if self.failure is not None:
             granted(answer, asked)

@@ -31,7 +31,7 @@ class State(StrEnum):
 
 
 class Input(StrEnum):
-    """What can happen to it."""
+    """Its inputs."""
 
     CONNECT = "connect"
     ACCEPTED = "accepted"

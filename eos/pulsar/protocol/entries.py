@@ -32,9 +32,9 @@ class EntrySession(ConsumerSession):
         compacted: bool = False,
         passed: bool = False,
     ) -> None:
-        """Args: as of ConsumerLine; the first entry to read (None: the earliest); the last one that an
-        earlier line received, behind which this one goes on; whether to read what compaction left; whether the last
-        one must not come again."""
+        """Args: as of ConsumerLine. Then the first entry to read (None: the earliest), the last one that an earlier
+        line received, after which this one goes on, whether to read the compacted messages, and whether the last one
+        must not come again."""
         super().__init__(topic, consumer_id, broker)
         self.reached = reached
         self.first: EntryId | None = None

@@ -38,7 +38,7 @@ class State(StrEnum):
 
 
 class Input(StrEnum):
-    """What can happen to it."""
+    """Its inputs."""
 
     CONNECT = "connect"
     CHALLENGE = "auth challenge"
@@ -78,7 +78,7 @@ class Handshake:
     """
 
     def __init__(self, auth_method: str, proxied_broker: str | None = None) -> None:
-        """Args: Pulsar's name of the method; "host:port" of the broker behind a proxy, or None."""
+        """Args: Pulsar's name of the method. Then "host:port" of the broker that a proxy connects to, or None."""
         self._machine = Machine(HANDSHAKE)
         self._auth_method = auth_method
         self._proxied_broker = proxied_broker

@@ -40,7 +40,7 @@ class State(StrEnum):
 
 
 class Input(StrEnum):
-    """What can happen to it."""
+    """Its inputs."""
 
     ASK = "ask"
     REDIRECT = "redirect"

@@ -1,4 +1,4 @@
-"""What a reader hands out."""
+"""The entries and messages that a reader hands out."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class State(StrEnum):
 
 
 class Input(StrEnum):
-    """What can happen to it."""
+    """Its inputs."""
 
     OPEN = "open"
     SEND = "send"
@@ -330,7 +330,7 @@ def _says_epoch_moved(code: str, message: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdentity:
-    """Who writes. The names made of it are all different.
+    """The writer's identity. The names made of it are all different.
 
     Attributes:
         name: what the producers' names begin with, for a person to read.

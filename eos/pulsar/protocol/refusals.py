@@ -232,7 +232,7 @@ def relayed(detail: str) -> str | None:
 
 
 def told_by_proxy(problem: Refused) -> bool:
-    """Tell whether the code is a proxy's, and says nothing: the broker behind it may have refused by any."""
+    """Tell whether the code is a proxy's, and says nothing: its broker may have refused for any reason."""
     return problem.code in _VAGUE and relayed(problem.detail) is not None
 
 

@@ -38,7 +38,7 @@ from eos.pulsar.wire.txn import TxnId
 
 
 class State(StrEnum):
-    """What this process knows of the transaction."""
+    """The knowledge of this process about the transaction."""
 
     NEW = "new"
     OPENING = "opening"
@@ -57,7 +57,7 @@ class State(StrEnum):
 
 
 class Input(StrEnum):
-    """What can happen to it."""
+    """Its inputs."""
 
     OPEN = "open"
     JOIN = "join"
@@ -130,7 +130,7 @@ class Transaction:
 
     @property
     def state(self) -> State:
-        """What this process knows of the transaction."""
+        """The knowledge of this process about the transaction."""
         return self._machine.state
 
     @property

@@ -127,7 +127,7 @@ class BatchEncoder:
     def chunks_of_parts(
         self, rows: pa.RecordBatch, ends: Sequence[int], first_row: int = 0
     ) -> Iterator[tuple[int, Chunk]]:
-        """Yield chunks none of which has rows of two parts, each with the number of its part.
+        """Yield chunks without rows of two parts, each with the number of its part.
 
         Small parts are encoded together, so that many of them cost little more than one.
 
@@ -153,7 +153,7 @@ class BatchEncoder:
                 "Or split the value, compress it before, or store it elsewhere and send where it is. Or raise "
                 "maxMessageSize of the brokers and nettyMaxFrameSizeBytes of the bookies"
             )
-        # What is larger than that is larger than `target`, so no chunk holds it beside other rows.
+        # A row that is larger than that is larger than `target`, so no chunk holds it beside other rows.
         cuts = np.zeros(len(sizes), dtype=np.bool_) if self.cut_above is None else sizes > self.cut_above
         for row in np.flatnonzero(cuts):
             self._refuse_too_large(columns, int(row))

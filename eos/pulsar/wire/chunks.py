@@ -1,8 +1,8 @@
 """Messages that were too large for one entry: each of their chunks is an entry of its own (PIP-37).
 
-Chunks of several messages may lie between one another, and a producer that was not sure of a chunk has sent
-it again, with those behind it. What became of a message whose last chunk never comes is the same as if it
-had not been sent. A message belongs to the entry of its last chunk.
+Chunks of several messages may lie between one another, and a producer that was not sure of a chunk has sent it again,
+with those after it. A message whose last chunk never comes is the same as one that had not been sent. A message belongs
+to the entry of its last chunk.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ChunkAssembler:
         self._size = 0
 
     def take(self, entry: Entry) -> Entry | None:
-        """Return the entry itself if it is no chunk, the whole message for its last chunk, None for the other chunks.
+        """Return the entry if it is not a chunk, the whole message for its last chunk, else None.
 
         Raises ChunksMissing for a last chunk without the earlier ones; DamagedFrame when they don't make
         a message of the size that it should have; and what decrypting raises.

@@ -30,8 +30,9 @@ says otherwise. A broker bounds what is stored, and nothing bounds what it becom
 _SAMPLE_BYTES = 64 * 1024
 # Below this a broker's and a bookie's savings are worth less than what writers and readers spend.
 _WORTH = 7 / 8
-# Arrow tells by neither how many bytes it has made: behind them the buffer holds whatever was in memory. That it takes
-# no smaller buffer tells. Snappy's bytes begin with the size, so it looks no further; lz4 is decompressed twice.
+# Arrow does not say for either how many bytes it has made. After them the buffer holds whatever was in memory. But it
+# takes no smaller buffer, which tells. Snappy's bytes begin with the size, so it looks no further. lz4 is decompressed
+# twice.
 _ENDING_EARLY = ("lz4", "snappy")
 _ARROW_CODECS: dict[Compression, str] = {"lz4": "lz4_raw", "zstd": "zstd", "snappy": "snappy"}
 

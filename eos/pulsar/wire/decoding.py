@@ -130,7 +130,7 @@ class _Unusual(Exception):
 
 
 def spans(data: Bytes, at: Places, sizes: Places, missing: Flags | None) -> pa.Array:
-    """Return these parts of `data`, none of which begins before the one before it ends, as a binary column."""
+    """Return these parts of `data` as a binary column. No part begins before the one before it ends."""
     count = len(at)
     if count == 0:
         return pa.array([], pa.binary())
@@ -203,7 +203,7 @@ def _sequence_id(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
 
 
 def _producer_name(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
-    # A name that is no text comes as bytes, and is shown as other clients' properties are.
+    # A name that is not text comes as bytes, and is shown as other clients' properties are.
     given: list[str | bytes] = [entry.metadata.producer_name for entry in entries]
     names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in given]
     return pa.array(names, pa.string()).take(pa.array(rows.entry))

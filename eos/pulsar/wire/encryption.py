@@ -1,9 +1,9 @@
 """End-to-end encryption, in the format of Pulsar's own clients.
 
-The payload of an entry, compressed first, is encrypted by AES-256-GCM: the tag of 16 bytes stands behind it, and
-nothing else is authenticated. The metadata tells the nonce (`encryption_param`), and for each public key its name and
-the data key, encrypted by it with RSA-OAEP (SHA-1, MGF1 with SHA-1, no label): MessageCryptoBc of Pulsar 4.2.4,
-MessageCrypto.cc of the C++ client. Everything else in the metadata stays in the clear.
+The payload of an entry, compressed first, is encrypted by AES-256-GCM: the tag of 16 bytes stands after it, and nothing
+else is authenticated. The metadata tells the nonce (`encryption_param`), and for each public key its name and the data
+key, encrypted by it with RSA-OAEP (SHA-1, MGF1 with SHA-1, no label): MessageCryptoBc of Pulsar 4.2.4, MessageCrypto.cc
+of the C++ client. Everything else in the metadata stays in the clear.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Decrypt = Callable[[Entry], Entry]
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What a reader needs beside its private key.
+    """The things that a reader needs beside its private key.
 
     Attributes:
         keys: by the name of each public key: the data key, encrypted by it.
@@ -58,7 +58,7 @@ class DataKey:
     """A fresh data key. It never leaves the process that drew it: nothing shows it, and it can't be pickled.
 
     GCM with the same key and nonce for two payloads gives away both, and lets anybody forge more. So the nonces count:
-    a number is never given twice, and no other process, fork aside, knows the key. Who forks draws a new one.
+    a number is never given twice, and no other process, fork aside, knows the key. A forked process draws a new one.
 
     Attributes:
         overhead: bytes by which an encrypted frame is longer.

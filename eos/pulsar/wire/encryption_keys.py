@@ -38,7 +38,7 @@ def public_keys(given: object) -> EncryptionKeys:
     Args: {name: "file:PATH" of a PEM file, or PEM text}.
 
     Raises InvalidInput: no such dict; a file that can't be read; no public key of RSA, or too short a one; the library
-    is missing. What a key holds is not in the message.
+    is missing. The content of a key is not in the message.
     """
     if not isinstance(given, Mapping) or not given:
         shown = "empty" if isinstance(given, Mapping) else type(given).__name__
@@ -56,7 +56,7 @@ def key_files(given: str) -> KeyFiles:
     Args: the JSON object {name: "file:PATH" of a PEM file}.
 
     Raises InvalidInput: no such object; a file that can't be read, or holds no private key of RSA that is usable
-    without a passphrase; the library is missing. What a key holds is not in the message.
+    without a passphrase; the library is missing. The content of a key is not in the message.
     """
     try:
         found: object = json.loads(given)

@@ -22,7 +22,7 @@ class Entry:
     Attributes:
         id: where it is stored.
         metadata: what describes it, parsed once.
-        packed: its bytes behind the metadata, as they came: perhaps compressed.
+        packed: its bytes after the metadata, as they came: perhaps compressed.
         size: bytes of the entry as it is stored: checksum, metadata and `packed`.
         topic: the topic it was read from, for messages.
         most: bytes that it may have once it is decompressed.

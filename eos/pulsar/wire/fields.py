@@ -44,7 +44,7 @@ class MessageField:
 
 @dataclass(slots=True)
 class Fields:
-    """What was read.
+    """The fields that were read.
 
     Attributes:
         valid: messages that were read to their end, and had no tag but the allowed ones; shape (messages,).
@@ -93,7 +93,7 @@ def parse(
     """Read the messages that lie at `starts` to `ends`.
 
     Args:
-        data: all bytes, with PADDING behind the last message.
+        data: all bytes, with PADDING after the last message.
         starts, ends: where each message begins and ends; shape (messages,).
         tags: which tags are allowed; shape (256,).
         keep: the field numbers whose last occurrence is wanted.

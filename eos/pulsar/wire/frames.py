@@ -35,7 +35,8 @@ _REQUIRED: tuple[Literal["producer_name", "sequence_id", "publish_time"], ...] =
     "sequence_id",
     "publish_time",
 )
-"""What each producer must write (`required` in Pulsar's own description); all that tells damage without a checksum."""
+"""The fields that each producer must write (`required` in Pulsar's own description). Without a checksum only they show
+damage."""
 
 _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")

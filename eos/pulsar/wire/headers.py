@@ -1,10 +1,9 @@
 """Where each message of a batch begins: found by what headers look like, proven as a chain.
 
-A batch is, for each message, the size of its metadata (u32, big-endian), the metadata, the value. Where
-a message begins is known only once the one before it was read, so reading them one after another takes
-a Python object or more for each. Instead every place is looked at that can be a header: a size
-below 64 KB, so two bytes of zero, and behind it a tag that a metadata can begin with. All these
-candidates are read at once (`fields`).
+A batch is, for each message, the size of its metadata (u32, big-endian), the metadata, the value. Where a message
+begins is known only once the one before it was read, so reading them one after another takes a Python object or more
+for each. Instead it looks at every place that can be a header: a size below 64 KB, so two bytes of zero, and after it a
+tag that a metadata can begin with. All these candidates are read at once (`fields`).
 
 The proof: the first message begins where its batch begins. If that place is a candidate, what was read
 there is right, so the next message begins where that one ends; and so on, exactly as reading one after
@@ -78,7 +77,7 @@ def find(data: Bytes, bounds: Places, counts: Places, keep: Collection[int], eac
     """Return the messages of the batches in `data`, or None when no chain proves where they are.
 
     Args:
-        data: the batches one behind the other, and PADDING.
+        data: the batches one after the other, and PADDING.
         bounds: where each batch begins, and at last where the last one ends; shape (batches + 1,).
         counts: messages in each batch; shape (batches,).
         keep, each: field numbers, as of `parse`.
@@ -93,7 +92,7 @@ def find(data: Bytes, bounds: Places, counts: Places, keep: Collection[int], eac
         return None
     if len(chain) < len(headers.starts):
         headers = headers.only(chain)
-    places = np.append(headers.starts, total)  # of the message behind each batch too
+    places = np.append(headers.starts, total)  # of the message after each batch too
     begin = places[np.cumsum(counts)]
     return headers if (begin == bounds[1:]).all() and bounds[0] == 0 else None
 

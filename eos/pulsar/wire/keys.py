@@ -1,4 +1,4 @@
-"""What a key column becomes on the wire: `partition_key` is text in Pulsar's protocol.
+"""The form of a key column on the wire: `partition_key` is text in Pulsar's protocol.
 
 A key that is valid UTF-8 travels as it is. Any other key travels as base64 with
 `partition_key_b64_encoded` set, as the Java client's `keyBytes` does; official clients decode it
@@ -46,7 +46,7 @@ class WireKeys:
 
 @dataclass(frozen=True, slots=True)
 class StickyKey:
-    """What a Key_Shared subscription picks the consumer of a whole chunk by (Commands.resolveStickyKey).
+    """The key by which a Key_Shared subscription picks the consumer of a whole chunk (Commands.resolveStickyKey).
 
     Attributes:
         ordering_key: it comes first, where there is one.
@@ -107,7 +107,7 @@ def is_text(column: pa.Array) -> bool:
 
 
 def first_not_text(column: pa.Array) -> int | None:
-    """Return the first row of a binary column that is no UTF-8; None where all are."""
+    """Return the first row of a binary column that is not UTF-8. None where all are."""
     if is_text(column):
         return None
     return next(row for row in range(len(column)) if not is_text(column.slice(row, 1)))
@@ -158,7 +158,7 @@ def _base64(column: pa.Array) -> pa.Array:
 
 
 def undo_base64(column: pa.Array) -> pa.Array | None:
-    """Return the bytes that a binary column holds in base64, or None when a row is no base64. Nulls become empty."""
+    """Return the bytes that a binary column holds in base64, or None when a row is not base64. Nulls become empty."""
     data, offsets = flat(column)
     if (np.diff(offsets) % 4).any():
         return None

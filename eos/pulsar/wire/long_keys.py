@@ -1,7 +1,7 @@
 """The key hashes of `hashing` over one long key at a time, in a number of Python steps that hardly grows with it.
 
-java and boost are sums over a key's words, each with a factor of its own, so that a whole block of words is one
-step of numpy. Murmur3 is no such sum: a library in C does it.
+java and boost are sums over a key's words, each with a factor of its own, so that a whole block of words is one step of
+numpy. Murmur3 is not such a sum: a library in C does it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _murmur3(key: npt.NDArray[np.uint8]) -> int:
 
 
 def _java(key: npt.NDArray[np.uint8]) -> int:
-    """Return the polynomial in 31 of the UTF-16 units: a block is its own polynomial, behind those before it."""
+    """Return the polynomial in 31 of the UTF-16 units: a block is its own polynomial, after those before it."""
     text = key.tobytes()
     units = np.frombuffer(text.decode().encode("utf-16-le"), dtype="<u2").astype(np.uint32)
     powers = np.cumprod(np.full(min(_BLOCK, len(units)) + 1, 31, dtype=np.uint32), dtype=np.uint32)

@@ -32,7 +32,7 @@ class MessageId:
 
     @property
     def place(self) -> str:
-        """The id for people: "ledger:entry", and ":batch index" behind it for a message in a batch."""
+        """The id for people: "ledger:entry", and ":batch index" after it for a message in a batch."""
         return f"{self.ledger}:{self.entry}" + (f":{self.batch_index}" if self.batch_index >= 0 else "")
 
     def written(self) -> MessageIdData:

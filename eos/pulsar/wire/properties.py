@@ -30,8 +30,8 @@ class Properties:
         sizes: bytes that each row's properties take on the wire; shape (rows,).
         data_sizes: bytes of their names and values alone; shape (rows,).
 
-    Raises InvalidInput for another type, for a property without a value, and for one that is
-    no UTF-8, which Spark lets its strings hold: Pulsar has no such things.
+    Raises InvalidInput for another type, for a property without a value, and for one that is not UTF-8, which Spark
+    lets its strings hold: Pulsar has no such things.
     """
 
     def __init__(self, column: pa.Array, row_name: Callable[[int], str]) -> None:

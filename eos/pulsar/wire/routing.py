@@ -15,7 +15,7 @@ from eos.pulsar.wire.hashing import hash_keys
 from eos.pulsar.wire.keys import as_bytes, wire_keys
 
 NO_PARTITION = -1
-"""What `partition_of` gives for a row without a key."""
+"""The value of `partition_of` for a row without a key."""
 
 
 def partition_of(keys: pa.Array, partitions: int | npt.NDArray[np.int64], key_hash: KeyHash) -> npt.NDArray[np.int32]:
@@ -80,7 +80,7 @@ def part_by_sticky_key(parts: Sorted) -> Sorted:
 def part_by_delivery_time(parts: Sorted) -> Sorted:
     """Part the rows further by the column `deliver_at`, ms since 1970, since a frame has one time of delivery.
 
-    Rows of one time keep their order. A time that is not after 1970 is none. What else is in the past, the broker
+    Rows of one time keep their order. A time that is not after 1970 is none. About another time in the past the broker
     decides: so that the same rows are parted alike whenever that is.
 
     Raises InvalidInput for a column of another type.

@@ -110,7 +110,7 @@ def _send(producer_id: int, metadata: MessageMetadata, payload: Buffer, txn: Txn
     if metadata.HasField("highest_sequence_id"):
         send.highest_sequence_id = metadata.highest_sequence_id
     if metadata.HasField("num_chunks_from_msg"):
-        # Else deduplication drops each chunk behind the first, since all have one sequence id.
+        # Else deduplication drops each chunk after the first, since all have one sequence id.
         send.is_chunk = True
     if txn is not None:
         # In the metadata too: what an abort hides is found by the ids there.
