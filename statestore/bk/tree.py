@@ -1,4 +1,4 @@
-"""What the jar shows of a tree of names: its files, and the ledgers that they are in. One question, one answer."""
+"""The jar's view of a tree of names: its files, and the ledgers that they are in. One question, one answer."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What BookKeeper knows of a ledger.
+    """The facts that BookKeeper has of a ledger.
 
     Attributes:
         ensemble, write_quorum, ack_quorum: how its entries are spread.
-        closed: whether it gets no more entries.
+        closed: True if it gets no further entries.
         length: bytes of all entries; of use only when it is closed, since until then only its bookies know.
         bookies: those of all its ensembles.
     """
@@ -67,7 +67,7 @@ class BkLedger:
     Attributes:
         id: its number in BookKeeper.
         owner: the writer process that made it.
-        sealed: whether it gets no more entries, as its writer or a sweeper has noted.
+        sealed: True if its writer or a sweeper has noted that it gets no further entries.
         references: a file's `write`, or "s-" and the name of a savepoint.
         stored: None when BookKeeper has no such ledger.
     """

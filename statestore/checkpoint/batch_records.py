@@ -1,4 +1,4 @@
-"""What a checkpoint says of one batch, parsed: plans, commit, the sources' logs, operators and their stores.
+"""The records of a checkpoint about one batch, parsed: plans, commit, the sources' logs, operators and their stores.
 
 Nothing is decided here. A file that is missing or can't be read is noted as such: `statestore.checkpoint.needs` says
 what that means.
@@ -22,7 +22,7 @@ from statestore.errors import Damaged, NotFound, StateStoreError, Unavailable, U
 
 @dataclass(frozen=True, slots=True)
 class TablesRecord:
-    """What belongs to a snapshot of RocksDB.
+    """The files that belong to a snapshot of RocksDB.
 
     Attributes:
         tables: those that its zip names; an error, if it can't be read.

@@ -34,7 +34,7 @@ class Ancestor:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a delta, a snapshot or a changelog holds.
+    """The content of a delta, a snapshot or a changelog.
 
     Attributes:
         format: 1 to 4, as above.

@@ -33,7 +33,7 @@ _LZF_LONG = 7  # a reference of at least so many bytes has its length in one byt
 _LZ4_BLOCK = 1 << 15  # bytes, as Spark's default
 _LZ4_LEVEL = 0x05  # of blocks of that length: its logarithm, less 10
 COMPRESSED = ("lz4", "lzf", "snappy", "zstd")
-"""Spark's codecs, all of which are read and written here."""
+"""Spark's codecs. All of them are read and written here."""
 
 
 def decompress(data: bytes) -> bytes:

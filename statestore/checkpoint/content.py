@@ -1,4 +1,4 @@
-"""What a file of a checkpoint must hold: read it, and compare it with all that is known of it."""
+"""The required content of a checkpoint's file: read it, and compare it with all that is known of it."""
 
 from __future__ import annotations
 

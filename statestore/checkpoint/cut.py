@@ -1,7 +1,7 @@
 """The cut of a checkpoint: what a committed batch needs, so that the query goes on from these files alone.
 
-Every file of a cut is immutable once its batch is committed, so it doesn't matter when it is copied. What is made of a
-cut is written in `write_order`.
+Every file of a cut is immutable once its batch is committed, so it doesn't matter when it is copied. The files made
+from a cut are written in `write_order`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OPERATOR = re.compile(r"state/\d+/_metadata/v2/\d+")
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a copy of a checkpoint is to hold, as paths below it.
+    """The files that a copy of a checkpoint must hold, as paths below it.
 
     Attributes:
         batch_id: the newest batch in it.

@@ -1,4 +1,4 @@
-"""What differs between the state in two checkpoints, row by row, through Spark's own state data source.
+"""The difference between the state in two checkpoints, row by row, through Spark's own state data source.
 
 Keys and values are compared as JSON, as that source reads them: in whatever number of partitions, by whatever provider
 and in whatever format they are stored.

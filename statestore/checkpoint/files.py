@@ -1,4 +1,4 @@
-"""What the readers of a checkpoint need of a file system, which are two calls: a local folder, and Hadoop's.
+"""The two calls of a file system that the readers of a checkpoint need: a local folder's, and Hadoop's.
 
 Paths are relative to the checkpoint; "" is the checkpoint itself.
 """

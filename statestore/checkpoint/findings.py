@@ -1,4 +1,4 @@
-"""What can be wrong with a checkpoint, in words: what it is, and what to do about it."""
+"""The possible faults of a checkpoint, in words: the fault, and the remedy."""
 
 from __future__ import annotations
 

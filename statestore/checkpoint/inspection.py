@@ -38,7 +38,7 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What reading the files found.
+    """The findings of reading the files.
 
     Attributes:
         batches: the committed ones that were looked at.
@@ -70,7 +70,7 @@ class _Kept(ListedOnce):
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What the caller knows of the query."""
+    """The facts that the caller knows of the query."""
 
     stateful: bool | None
     operators: int | None
@@ -87,9 +87,9 @@ def inspect(
 ) -> Inspection:
     """Find out whether Spark would go on from here; read and compare what a restart and the last batches need.
 
-    What a restart needs is an error if it is missing or damaged; what only an older batch needs is a warning.
+    A missing or damaged file that a restart needs is an error. One that only an older batch needs is a warning.
 
-    A query may run meanwhile. What it cleans away under the reader's eyes makes the reader begin again, with the
+    A query may run meanwhile. If Spark cleans files away under the reader's eyes, the reader begins again, with the
     batches that are the last then.
 
     Args:

@@ -1,4 +1,5 @@
-"""What a checkpoint holds: a query's batches, and the versions of its state; and the state's rows as a DataFrame."""
+"""The content of a checkpoint: a query's batches, the versions of its state, and the state's rows as a
+DataFrame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark notes of each micro-batch: where it begins (`offsets`, before it runs) and that it is done (`commits`).
+"""Spark's notes about each micro-batch: where it begins (`offsets`, before it runs) and that it is done (`commits`).
 
 metadata      {"id": …}                         the query's id
 offsets/N     v1 or v2; JSON: watermark, time, configuration; one line for each source: its offset, or "-"
@@ -27,7 +27,7 @@ SINKS_SINCE = 3
 METADATA = "metadata"
 OFFSETS, COMMITS, SOURCES = "offsets", "commits", "sources"
 NOT_WHOLE = "so it is until a copy, restore, rescaling or bootstrap has ended, and where one was killed"
-"""What an empty `metadata` says: Spark starts no query on it."""
+"""The words of an empty `metadata`: Spark starts no query on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def is_begun(files: Files) -> bool:
 
 
 def check_whole(files: Files, where: str) -> None:
-    """Refuse what is no checkpoint, or one that is not whole yet.
+    """Refuse a folder that is not a checkpoint, or one that is incomplete.
 
     Raises:
         NotFound: there is nothing, or no query's checkpoint.
@@ -90,7 +90,7 @@ def check_whole(files: Files, where: str) -> None:
 
 
 def check_checkpoint(files: Files, where: str = "") -> None:
-    """Say what is there instead, if it is no checkpoint.
+    """Say what is there instead, if it is not a checkpoint.
 
     Args:
         where: its address.
@@ -233,7 +233,7 @@ def read_version(path: str, line: bytes | str, known: int) -> int:
         known: the highest version that is read here.
 
     Raises:
-        Damaged: it is no version.
+        Damaged: it is not a version.
         UnknownVersion: it is a higher one.
     """
     text = (line.decode(errors="replace") if isinstance(line, bytes) else line).strip()

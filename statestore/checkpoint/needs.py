@@ -56,14 +56,14 @@ class StoreNeeds:
     from_snapshot: bool
 
     def without(self, files: Files, *paths: str) -> Chain:
-        """What makes up the state once Spark has failed over some snapshots."""
+        """The parts of the state once Spark has failed over some snapshots."""
         have = [file for file in self.have if file.path not in paths]
         return chain_for(files, self.folder, have, self.chain.version, self.uid, self.from_snapshot, from_empty=True)
 
 
 @dataclass(slots=True)
 class Needs:
-    """What Spark needs to go on after a batch.
+    """The files that Spark needs to go on after a batch.
 
     Attributes:
         batch: its id; its state has the version `batch` + 1.

@@ -42,7 +42,7 @@ def wrong_offsets(files: Files, last: int) -> Iterator[Gap]:
 
 
 def _reason(known: dict[int, OffsetsLogEntry], number: int, most: int, noted: int) -> str:
-    """What is wrong with the offsets of a batch; "" where nothing is."""
+    """The fault of a batch's offsets. "" where there is none."""
     offsets = known[number]
     if offsets.version == 1 and len(offsets.sources) < most:
         return (

@@ -1,4 +1,4 @@
-"""What Spark does about a snapshot that it can't load: it takes the one before, and the changes since.
+"""Spark's repair of a snapshot that it can't load: it takes the one before, and the changes since.
 
 It does so since 4.1 (AutoSnapshotLoader), unless spark.sql.streaming.stateStore.autoSnapshotRepair.enabled is false.
 The next snapshot before is tried when one can't be loaded, down to an empty store; a change that is missing or damaged
@@ -54,7 +54,7 @@ _CANT_LOAD = ("missing", "damaged")
 
 
 def _instead(files: Files, store: StoreNeeds) -> Chain | None:
-    """What Spark builds the state from when it can't load the snapshot; None if it can't build it."""
+    """The files from which Spark builds the state when it can't load the snapshot. None if it can't build it."""
     tried: list[str] = []
     chain = store.chain
     while chain.base:

@@ -35,7 +35,7 @@ class SstTable:
 
 @dataclass(frozen=True, slots=True)
 class RocksDbSnapshot:
-    """What a zip says.
+    """The content of a zip.
 
     Attributes:
         tables: SST files and archived logs.

@@ -47,7 +47,7 @@ class SourceLog:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """What a copy must hold."""
+        """The files that a copy must hold."""
         return self.named + self.read
 
 

@@ -72,14 +72,14 @@ class Gap:
 
     @classmethod
     def of(cls, path: str, error: StateStoreError, what: str = "") -> Gap:
-        """What an error says of a file that can't be read; `what` is put before it."""
+        """The words of an error about a file that can't be read. `what` is put before them."""
         newer = isinstance(error, UnknownVersion)
         return cls(path, f"{what}{error}", damaged=not newer, newer=newer)
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What makes up one version of a store's state.
+    """The files of one version of a store's state.
 
     Attributes:
         version: of the state.
@@ -238,7 +238,7 @@ def check_checksum(path: str, data: bytes, checksum: bytes) -> None:
 
 
 def _kind(have: Sequence[StoreFile]) -> str:
-    """What the provider writes for each batch: without changelogs RocksDB writes a zip."""
+    """The files that the provider writes for each batch: without changelogs RocksDB writes a zip."""
     kinds = {file.kind for file in have}
     return next((kind for kind in ("changelog", "zip") if kind in kinds), "delta")
 

@@ -1,7 +1,7 @@
 """Copy a query's checkpoint, also while the query runs, to any file system that Hadoop knows.
 
-The copy is a cut at the newest committed batch, with the logs up to it. What Spark cleans away meanwhile makes us take
-a newer batch.
+The copy is a cut at the newest committed batch, with the logs up to it. If Spark cleans files away meanwhile, the copy
+takes a newer batch.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def copy_checkpoint(
     Args:
         hadoop: access to both.
         source, target: addresses of any scheme that it knows.
-        prepare: called when all is there but the true `metadata`, so that Spark starts no query on it yet. What it
-            raises removes the target.
+        prepare: called when all is there but the true `metadata`, so that Spark starts no query on it yet. An error
+            that it raises removes the target.
         operators: how many stateful operators the query has; None: as many as our sink has noted, else not known.
             Then a warning says that state may be lost unseen.
 
@@ -64,7 +64,7 @@ def copy_checkpoint(
         NotFound: there is nothing at the source.
         InvalidInput: no batch is committed there yet, or there is something at the target.
         CutFailed: files that the newest batch needs are missing, and no newer batch comes; or they went faster than
-            they could be copied. What was begun at the target is removed, as it is after every other error.
+            they could be copied. The unfinished target is removed, as after every other error.
     """
     place = NewCheckpoint(hadoop, hadoop.qualified(target))
     check_free(hadoop, place.uri, source)
@@ -112,7 +112,7 @@ class _Copying:
                 contents = {path: self.source.read(path) for path in last}
                 break
             except NotFound as gone:
-                # What is there already is immutable, and serves the newer batch too.
+                # A file that is there already is immutable, and serves the newer batch too.
                 cut = self.newest(after=cut, why=gone)
         else:
             raise CutFailed(

@@ -1,6 +1,6 @@
 """Look whether Spark would go on from a checkpoint: read every file that it needs, and compare.
 
-What can be compared on any file system is in `inspection`. On `bk://` each entry of these files is asked for on each
+Comparisons that work on any file system are in `inspection`. On `bk://` each entry of these files is asked for on each
 bookie that should have a copy, too: reading alone would not notice a bad copy while there is a good one.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Answer = Literal["yes", "no", "unknown"]
 
-# What a bookie's silence looks like. BookKeeper's AutoRecovery makes new copies of what a lost bookie had; nothing
+# The signs of a bookie's silence. BookKeeper's AutoRecovery makes new copies of what a lost bookie had; nothing
 # replaces a bad copy on a bookie that runs.
 _SILENT = ("Bookie handle is not available", "Bookie operation timeout", "Bookie protocol error")
 _ABSENT = ("No such entry", "No such ledger")
@@ -34,7 +34,7 @@ _ABSENT = ("No such entry", "No such ledger")
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
-    """What `verify` found.
+    """The findings of `verify`.
 
     Attributes:
         batches: the committed batches that were looked at.

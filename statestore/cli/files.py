@@ -139,7 +139,7 @@ def _facts(hadoop: Hadoop, uri: str) -> dict[str, Any]:
 
 
 def _held(hadoop: Hadoop, address: BkAddress, files: Mapping[str, FileRecord]) -> dict[str, int]:
-    """What the ledgers of files hold."""
+    """The content of the ledgers of files."""
     live: dict[int, int] = defaultdict(int)
     for file in files.values():
         if file.ledger != NO_LEDGER:

@@ -24,7 +24,7 @@ DrillKind = Literal["chaos", "rehearsal", "shadow", "total-loss", "in-step"]
 
 @dataclass(frozen=True, kw_only=True)
 class _Happened:
-    """What every event has.
+    """The fields of every event.
 
     Attributes:
         t: seconds since the drill began, by the monotonic clock. `Journal.write` sets it.
@@ -45,7 +45,7 @@ class PlannedFault:
 
 @dataclass(frozen=True)
 class Targets:
-    """What the user expects: seconds until the first batch after a fault, and rows that may be waiting meanwhile."""
+    """The user's expectations: seconds until the first batch after a fault, and rows that may be waiting meanwhile."""
 
     recover_s: float
     data_at_risk_rows: int
@@ -109,7 +109,7 @@ class Detected(_Happened):
 
 @dataclass(frozen=True)
 class FencedEvent(_Happened):
-    """What fault `n` left behind can't write any more."""
+    """The processes that fault `n` left can't write any longer."""
 
     event: Literal["fenced"] = field(default="fenced", kw_only=True)
     n: int
@@ -153,14 +153,14 @@ class Sample(_Happened):
 
 @dataclass(frozen=True)
 class ReadersEvent(findings.Readers, _Happened):
-    """What the readers of a job's output saw while it ran."""
+    """The findings of the readers of a job's output while it ran."""
 
     event: Literal["readers"] = field(default="readers", kw_only=True)
 
 
 @dataclass(frozen=True)
 class TransactionsEvent(_Happened):
-    """What became of a job's transactions, in the whole drill.
+    """The outcome of a job's transactions, in the whole drill.
 
     Attributes:
         unknown_resolved: commits in doubt: sent and never answered with success, so that the sink's log had to tell.
@@ -191,7 +191,7 @@ class StateEvent(_Happened):
 
 @dataclass(frozen=True)
 class AccountEvent(findings.Account, _Happened):
-    """What the judge found in a job's output."""
+    """The judge's findings in a job's output."""
 
     event: Literal["account"] = field(default="account", kw_only=True)
 
@@ -218,7 +218,7 @@ class StepEvent(_Happened):
 
 @dataclass(frozen=True)
 class NotTested(_Happened):
-    """What the drill doesn't show, and why not."""
+    """The facts that the drill doesn't show, and why not."""
 
     event: Literal["not_tested"] = field(default="not_tested", kw_only=True)
     what: str

@@ -1,4 +1,4 @@
-"""Processes that a drill looks for and signals, any of which may be gone by then; and signals to the drill itself.
+"""Processes that a drill looks for and signals, and signals to the drill itself. Any process may be gone by then.
 
 Ctrl-C and SIGTERM end a drill early, and never its cleaning up.
 """

@@ -28,7 +28,7 @@ JOURNAL = "journal.jsonl"
 def record(began: Began, folder: Path, drill: Callable[[Journal], str]) -> Path:
     """Do a drill and return the path of its journal. SIGINT and SIGTERM end it early.
 
-    Data that turn out to be damaged make it fail. What else goes wrong ends it, and its verdict is UNKNOWN.
+    Data that turn out to be damaged make it fail. Any other fault ends it, and its verdict is UNKNOWN.
 
     Args:
         began: the journal's first line.
@@ -62,7 +62,7 @@ def record(began: Began, folder: Path, drill: Callable[[Journal], str]) -> Path:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind an error: py4j, for one, fails in other ways when a call is interrupted."""
+    """Whether Ctrl-C caused an error: py4j, for one, fails in other ways when a call is interrupted."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -35,7 +35,7 @@ _BLOCK = 1 << 20
 _NO_FILE_CONTEXT = "org.apache.hadoop.fs.UnsupportedFileSystemException"
 _NOT_FOUND = ("java.io.FileNotFoundException", "org.apache.hadoop.fs.PathNotFoundException")
 _JARS_OF_SCHEMES = "s3a: hadoop-aws; abfs: hadoop-azure; gs: gcs-connector"
-# What the jar's `Failed` says is known.
+# The meaning of the jar's `Failed`.
 _FAILED: Mapping[str, type[StateStoreError]] = {
     error.__name__: error for error in (CutFailed, Damaged, InvalidInput, NotFound, Unavailable)
 }
@@ -146,7 +146,7 @@ class Hadoop:
         """Connect to the ZooKeeper of a `bk://` address, unless this process is; in a JVM of our own, first use does.
 
         Where none can be, since nobody knows the host, or all servers refuse connections for some seconds, it says so
-        soon. Another is waited for as `fs.bk.patience.ms` says, of which a warning of `statestore.hadoop` tells.
+        soon. For another the call waits as `fs.bk.patience.ms` says, and a warning of `statestore.hadoop` tells of it.
         """
         with self.explained(uri):
             self._connect(self.file_system(uri), uri)
@@ -252,7 +252,7 @@ class Hadoop:
     def copy(self, source: str, target: str, progress: Progress | None = None) -> int:
         """Copy a file, or a directory with all below it; return the bytes. A target that exists is refused.
 
-        A copy that fails leaves no half-written file behind.
+        A copy that fails leaves no half-written file.
         """
         status = self.status(source)
         if status is None:

@@ -1,4 +1,4 @@
-"""What state holds, in one number for each store: to see that it is the same after it was rewritten."""
+"""The content of state, in one number for each store, to see that it is the same after it was rewritten."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What a store holds, whatever its order.
+    """The content of a store, whatever its order.
 
     Attributes:
         rows: how many; a list has one for each of its values.

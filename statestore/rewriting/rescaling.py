@@ -7,7 +7,7 @@ works on a copy, and what it has written is compared with what it has read.
 1. COPY       a cut of the checkpoint, or a savepoint, at the last committed batch; its `metadata` is empty.
 2. LOOK       each row of the state lies in the partition that its key says: Spark knows by what this query partitions.
 3. REWRITE    Spark's own code; for its default provider, which that doesn't know, ours (`hdfs_backed`).
-4. CLEAN      what only batches before need is removed: partitions that are no more among it.
+4. CLEAN      files that only batches before need are removed, and so are partitions that no longer exist.
 5. COMPARE    the same rows as before, each in the partition that its key says now.
 6. DECLARE    the sink's file in it says that no batch n + 1 may be in the output.
 7. FINISH     `metadata` is written: it is a checkpoint.
@@ -53,7 +53,7 @@ from statestore.savepoints.topic import is_topic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What Spark can say the partitioning key of (StatePartitionKeyExtractorFactory).
+# The operators whose partitioning key Spark can say (StatePartitionKeyExtractorFactory).
 OPERATORS: Mapping[str, str] = {
     "stateStoreSave": "aggregation",
     "sessionWindowStateStoreSaveExec": "session windows",
@@ -292,7 +292,7 @@ def _registration(files: HadoopFiles) -> Registration | None:
 
 
 def _jumping(registered: Registration, batch: int, new: int) -> Registration:
-    """What the sink must know: batches after `batch` up to `new` are none of the query's."""
+    """The note for the sink: batches after `batch` up to `new` are not the query's."""
     before = registered.jumped
     first = before[0] if before is not None and before[1] == batch else batch + 1
     return replace(registered, jumped=(first, new))
@@ -332,7 +332,7 @@ def _repartition(session: SparkSession, hadoop: Hadoop, target: str, partitions:
 
 
 def _clean(hadoop: Hadoop, files: HadoopFiles, batch: int, partitions: int) -> None:
-    """Remove what only batches before this one need: above all, partitions that are no more."""
+    """Remove files that only batches before this one need: above all, partitions that no longer exist."""
     needs = needs_of(files, batch)
     for gap in needs.gaps[:1]:
         raise CutFailed(f"The state that Spark has rewritten is not whole: {gap.path}: {gap.reason}")

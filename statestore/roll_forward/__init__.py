@@ -9,7 +9,7 @@ offsets of several such batches it would jump to the newest, hence one at a time
 The steps, and why a crash around each is safe: the same command goes on from where it stopped.
 
 1. RESTORE     a new checkpoint of the savepoint. Before: nothing was changed. Within: its `metadata` is empty, and
-               Spark refuses it. After: a checkpoint behind its output, whose sink refuses to write (`StaleBatch`).
+               Spark refuses it. After: a checkpoint older than its output, whose sink refuses to write (`StaleBatch`).
 2. DECLARE     the sink's file in it says from which batch on it is rolled forward. It is replaced by a rename. Before:
                as after RESTORE. After: the sink skips a batch whose MARKER has the same offsets, and refuses any other
                input (`IdentityMismatch`).

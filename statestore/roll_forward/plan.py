@@ -1,4 +1,4 @@
-"""What a roll forward needs, and whether it is there: decided before anything is changed."""
+"""The needs of a roll forward, and whether they are there: decided before anything is changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from statestore.errors import InvalidInput, Unreadable
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a sink has written, as its control log tells.
+    """The batches that a sink has written, as its control log tells.
 
     Attributes:
         cluster: where it is.
@@ -211,7 +211,7 @@ def check_sources(files: Files, place: str, needed: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BatchInput:
-    """What a committed batch has read.
+    """The input that a committed batch has read.
 
     Attributes:
         batch_id: of the batch.

@@ -1,4 +1,4 @@
-"""Rolling forward, step by step; what each step leaves behind in a crash is told in `statestore.roll_forward`."""
+"""Rolling forward, step by step. `statestore.roll_forward` says what each step leaves in a crash."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def restore_in_step(
 
     Args:
         savepoint: its name in the target's tree, or the topic that it is on.
-        target: the new checkpoint. What an interrupted call has left there is gone on with.
+        target: the new checkpoint. The call goes on where an interrupted call has stopped.
         job: the user's query; its sink must be the one of `output`.
         output: what the state is to be in step with.
         spark: the session that the job runs in.
@@ -232,7 +232,7 @@ def declare(
 
 
 def take_logs(hadoop: Hadoop, files: HadoopFiles, source: str, needed: Mapping[str, int]) -> None:
-    """Replace the logs of sources by those of the original: they know the files behind each number."""
+    """Replace the logs of sources by those of the original, which have the file of each number."""
     original = HadoopFiles(hadoop, source)
     check_sources(original, source, needed)
     for folder in needed:

@@ -126,8 +126,8 @@ def restore_to(
     """Make a new checkpoint at the store's address, as `restore` does.
 
     Args:
-        prepare: called when all is there but the true `metadata`, so that Spark starts no query on it yet. What it
-            raises removes the target.
+        prepare: called when all is there but the true `metadata`, so that Spark starts no query on it yet. An error
+            that it raises removes the target.
     """
     address = store.address
     with store.restore(name, address.path) as (restored, lengths):
@@ -146,8 +146,8 @@ def opened(
     """Give a savepoint as a checkpoint to read while the block runs; nothing is copied. Start no query on it.
 
     It lies below `/.savepoints` of the tree, under the name of a savepoint that is being made as long as this process
-    lives. What a process leaves that dies in the block shows as that savepoint, abandoned: `delete` removes both, as
-    the next call does when they are a day old.
+    lives. If a process dies in the block, its savepoint shows as abandoned. `delete` removes both, as the next call
+    does when they are a day old.
 
     Yields:
         its address.
@@ -188,7 +188,7 @@ def _own_place(store: SavepointStore, name: str, what: str) -> Iterator[Savepoin
     """Give a place in the store's tree while the block runs, under a name that shows whether this process lives."""
     taken = f"{name[:76]}-{what}-{uuid.uuid4().hex[:12]}"
     own = SavepointStore(store.hadoop, store.address.at(f"{COPIES}/{taken}"))
-    with contextlib.suppress(StateStoreError):  # what others have left is no reason to fail
+    with contextlib.suppress(StateStoreError):  # a leftover of others must not make this call fail
         remove_left(own)
     own.take(taken)  # before the first file of it is there, and removed after the last
     try:

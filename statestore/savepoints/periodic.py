@@ -1,4 +1,4 @@
-"""Savepoints made again and again, of which the newest few are kept.
+"""Savepoints made again and again. The newest few are kept.
 
 A savepoint is made first, and older ones are deleted only when it is ready: there is always one, once there was one. A
 failure is told, and the next round tries again; the query notices nothing, since a savepoint only reads its checkpoint.
@@ -41,7 +41,7 @@ _LONGEST_MINUTES = 365 * 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What was done in one round.
+    """The work of one round.
 
     Attributes:
         made: the new savepoint; None if the newest one already holds the newest committed batch.

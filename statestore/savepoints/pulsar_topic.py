@@ -111,7 +111,7 @@ def restore(
         name: the savepoint's; None: the only one on the topic.
 
     Raises:
-        NotFound, InvalidInput, Damaged, Unavailable: as `topic.read`. What was begun at the target is removed.
+        NotFound, InvalidInput, Damaged, Unavailable: as `topic.read`. The unfinished target is removed.
     """
     where = TopicAddress.parse(source)
     hadoop = Hadoop.of(spark, options)

@@ -1,4 +1,4 @@
-"""What a savepoint is, and its name."""
+"""A savepoint, and its name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ State = Literal["building", "abandoned", "ready", "deleting"]
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """What is known of a savepoint without its list of files.
+    """The facts known of a savepoint without its list of files.
 
     Attributes:
         name: its name in the tree, or on the topic.

@@ -36,7 +36,7 @@ class SavepointStore:
         """Return that of an address.
 
         Raises:
-            InvalidInput: it is no bk:// address, or an option is wrong.
+            InvalidInput: it is not a bk:// address, or an option is wrong.
         """
         address = BkAddress.parse(uri, options)
         return cls(Hadoop.of(spark, options, make_root=False), address)
@@ -60,7 +60,7 @@ class SavepointStore:
         Raises:
             InvalidInput: the name is none, or is taken.
             CutFailed: a file or its ledger went meanwhile: take a newer cut.
-            Unavailable: ZooKeeper was lost. What is left shows as abandoned.
+            Unavailable: ZooKeeper was lost. The rest shows as abandoned.
         """
         paths = json.dumps(list(cut.lengths))
         return Savepoint.said(

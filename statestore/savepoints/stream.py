@@ -51,12 +51,12 @@ class SavepointContent:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a savepoint on a topic is.
+    """The content of a savepoint on a topic.
 
     Attributes:
         id: of this writing of it.
         name: unique among those on the topic; where it isn't, the newest counts.
-        source, batch_id, query, created_ms: as of `manifest.Savepoint`.
+        source, batch_id, query, created_ms: as of `statestore.savepoints.savepoint.Savepoint`.
         files: how many.
         size: bytes of all files.
         crc32c: over all their bytes, in order.
@@ -225,7 +225,7 @@ def unpack_list(manifest: Manifest, chunks: Iterable[bytes]) -> list[SavepointCo
     except (zlib.error, ValueError, TypeError) as error:
         raise Damaged(f"The list of files of savepoint {manifest.name} cannot be read: {error}") from error
     for one in contents:
-        # Whoever may write to the topic must not be able to write outside the target.
+        # A writer of the topic must not be able to write outside the target.
         if one.path.startswith("/") or {"", ".", ".."} & set(one.path.split("/")):
             raise Damaged(f"Savepoint {manifest.name} names a file outside its checkpoint: {one.path!r}")
     if len(contents) != manifest.files or sum(one.length for one in contents) != manifest.size:
@@ -272,7 +272,7 @@ def files_of(
 
 @dataclass(slots=True)
 class Seen:
-    """What was seen so far of one savepoint, in the order of the topic.
+    """The part seen so far of one savepoint, in the order of the topic.
 
     A message may be there twice (geo-replication may repeat); each is used once. Two that have one number and differ
     can't both have the CRC32C that the whole must have. One that can't be read is not used: where the same message

@@ -89,7 +89,7 @@ def is_topic(uri: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class What:
-    """What is written about a savepoint beside its files; see `manifest.Savepoint`."""
+    """The facts about a savepoint beside its files, as of `statestore.savepoints.savepoint.Savepoint`."""
 
     name: str
     source: str
@@ -155,7 +155,7 @@ class Listed(NamedTuple):
 
 
 def list_topic(cluster: Cluster, topic: str) -> list[Listed]:
-    """Return the savepoints on a topic, oldest first, and behind them damaged entries that none of them lacks.
+    """Return the savepoints on a topic, oldest first, and after them damaged entries that none of them lacks.
 
     All messages are read.
 

@@ -26,7 +26,7 @@ class TopicScan:
 
     Attributes:
         found: what was seen of each savepoint, by id.
-        begins: behind which message each begins.
+        begins: the message after which each begins.
         damage: entries that can't be read, by their places. Nobody can tell which savepoint such an entry belongs to:
             it is held against each one that has begun and has no manifest yet, and each that begins after it with a
             later message than its first.
@@ -73,7 +73,7 @@ class TopicScan:
 
 
 def messages_behind(client: Client, topic: str, after: MessageId) -> Iterator[Message | DamagedEntry]:
-    """Give the messages behind this one that are readable now, and each entry that can't be read in its place.
+    """Give the messages after this one that are readable now, and each entry that can't be read in its place.
 
     Raises:
         InvalidInput: the topic has partitions.
@@ -81,7 +81,7 @@ def messages_behind(client: Client, topic: str, after: MessageId) -> Iterator[Me
     """
     if client.partitions(topic):
         raise InvalidInput(f"The topic {topic} has partitions: savepoints are on topics without")
-    # A savepoint's first message lies behind one that was read, unless it is the topic's first.
+    # A savepoint's first message lies after one that was read, unless it is the topic's first.
     reader = client.reader(topic, permits=_PERMITS, after=after, stored=after != EARLIEST)
     try:
         last, seen = reader.last_message_id(), after

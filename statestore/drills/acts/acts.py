@@ -17,14 +17,14 @@ Tell = Callable[[str], None]
 
 @dataclass
 class Note:
-    """What is to be said of a step once it is over."""
+    """The report of a step once it is over."""
 
     detail: str = ""
 
 
 @dataclass(frozen=True)
 class Acts:
-    """What a drill writes down.
+    """The notes of a drill.
 
     Attributes:
         write: takes the events of the journal.

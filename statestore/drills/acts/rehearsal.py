@@ -2,7 +2,7 @@
 
 Nothing of the job is changed. A cut of its checkpoint is restored to a scratch place, read to its end, and its state is
 compared with the live one's at the same batch; and so is its newest savepoint, if it has one. Both are held against the
-sink's control log. What was made for it is removed, also when it is interrupted.
+sink's control log. Everything that was made for it is removed, also when it is interrupted.
 """
 
 from __future__ import annotations

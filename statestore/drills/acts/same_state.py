@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Content:
-    """What one store holds, over all partitions.
+    """The content of one store, over all partitions.
 
     Attributes:
         rows: how many.
@@ -28,7 +28,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Stores:
-    """What the stores of a checkpoint hold at a batch.
+    """The content of a checkpoint's stores at a batch.
 
     Attributes:
         contents: by the store's name, "operator 0" or "operator 0, left-keyToNumValues".

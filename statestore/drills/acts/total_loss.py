@@ -55,7 +55,7 @@ _NOT_TESTED = (
 
 @dataclass
 class _Scene:
-    """What the drill has running; `first` is lost, `second` stays."""
+    """The running parts of the drill. `first` is lost, `second` stays."""
 
     first: LocalPulsar
     second: LocalPulsar

@@ -1,7 +1,7 @@
 """The chaos drill: run jobs on a cluster of its own, do one fault after the other, and account for all rows.
 
 Each fault is done when the jobs have got over the one before. At the end the input stops, the jobs finish, and the
-oracle reads what they have written. Whatever happens, nothing that was started is left, and the journal has an end.
+oracle reads what they have written. In any case nothing that was started is left, and the journal has an end.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ Tell = Callable[[str, int], None]
 
 @dataclass(frozen=True)
 class Chaos:
-    """What a chaos drill is to do.
+    """The task of a chaos drill.
 
     Attributes:
         faults: the plan.
         folder: where the journal goes; it must have none.
-        minutes: after these no more faults are done; None: no limit.
+        minutes: after these no further faults are done. None: no limit.
         rerun: the command line that does the same.
         end_to_end: whether there is a third job, from topic to topic.
         standalone: whether the jobs run on a standalone cluster of Spark, with time-outs of 6 s.

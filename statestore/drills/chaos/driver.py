@@ -130,7 +130,7 @@ class Driver:
 
 
 def java_flags(tell: Tell) -> list[str]:
-    """What drivers' JVMs run with, so that they start soon. The first call on a machine takes a minute."""
+    """The options of drivers' JVMs, so that they start soon. The first call on a machine takes a minute."""
     return spark_flags(spark_home(), QUICK_START, [jar_path()], tell)
 
 

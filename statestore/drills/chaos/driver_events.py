@@ -1,4 +1,4 @@
-"""What a driver of the drill says: one JSON object a line on its standard output. Tasks import this too."""
+"""The events of a drill's driver: one JSON object a line on its standard output. Tasks import this too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _lock = threading.Lock()
 
 
 class Word(StrEnum):
-    """What there is to say."""
+    """The kinds of events."""
 
     READY = "ready"  # the Spark session is up
     STARTED = "started"  # a job's query runs

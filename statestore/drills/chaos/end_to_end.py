@@ -58,7 +58,7 @@ class EndToEnd:
         return self.output.progress.rows
 
     def pause(self) -> None:
-        """Let the input grow no more; no transaction is open on it then."""
+        """Stop the input from growing. No transaction is open on it then."""
         self._traffic.pause()
 
     def resume(self) -> None:

@@ -1,4 +1,4 @@
-"""What a fault may touch: the cluster, the links to it, the input, and the driver with its jobs."""
+"""The things that a fault may touch: the cluster, the links to it, the input, and the driver with its jobs."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from statestore.drills.judge.rows import write_input
 ROWS = 60
 """Rows of a file."""
 KEYS = 7
-"""What they are summed up by; each file has all of them."""
+"""The columns by which they are summed up. Each file has all of them."""
 
 
 class Feeder:
@@ -35,7 +35,7 @@ class Feeder:
         self._thread.start()
 
     def pause(self) -> None:
-        """Add no more; once this returns, `files` stays as it is until `resume`."""
+        """Stop adding. Once this returns, `files` stays as it is until `resume`."""
         with self._lock:
             self._paused = True
 
@@ -45,7 +45,7 @@ class Feeder:
             self._paused = False
 
     def stop(self) -> None:
-        """Add no more, ever."""
+        """Stop adding, for good."""
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join()

@@ -1,4 +1,4 @@
-"""Pulsar's frames as they pass a proxy: where each begins, of which kind it is, and when a certain one is there."""
+"""Pulsar's frames as they pass a proxy: where each begins, its kind, and when a certain one is there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ SEND, RECEIPT, CLOSE_PRODUCER, SUCCESS = 6, 7, 15, 13
 """Numbers of PulsarApi.proto; the answer to one about a transaction is the next number."""
 
 OF_DRIVER = frozenset({NEW_TXN, NEW_TXN + 1, SEND, RECEIPT, ADD_PARTITION, ADD_PARTITION + 1, END_TXN, END_TXN + 1})
-"""What a driver and its brokers say to each other for a batch, when no other batch is under way."""
+"""The frames between a driver and its brokers for a batch, when no other batch is under way."""
 OF_TASKS = frozenset({ADD_PARTITION, ADD_PARTITION + 1, SEND, RECEIPT, CLOSE_PRODUCER, SUCCESS})
-"""What the tasks of a batch and their brokers say."""
+"""The frames between the tasks of a batch and their brokers."""
 
 _SIZE = struct.Struct(">I")
 _HEAD = 10  # total size, command size, the tag of the command's type, its number

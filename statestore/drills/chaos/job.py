@@ -50,8 +50,8 @@ _CONF = SPARK | {
 _ERROR = re.compile(r"\b(?:eos|statestore)\.errors\.(\w+: [^\n]*)")
 _SHORT = 400
 STANDALONE = "spark://"
-"""What the address of a standalone cluster's master begins with."""
-# What is silent for so long is given up: each of these is far longer by default.
+"""The beginning of the address of a standalone cluster's master."""
+# A peer that is silent for so long is given up: each of these is far longer by default.
 _SILENCE = {
     "spark.network.timeout": "6s",
     "spark.network.timeoutInterval": "2s",
@@ -81,7 +81,7 @@ class JobSpec:
 
 @dataclass(frozen=True)
 class DrillJobSettings:
-    """What the process is told when it starts.
+    """The input of the process when it starts.
 
     Attributes:
         service_url, listener: how sinks reach the brokers.
@@ -261,7 +261,7 @@ def _copies(spark: SparkSession, settings: DrillJobSettings, spec: JobSpec) -> D
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong in one line; of an error that Python raised inside Spark, its own words."""
+    """The fault in one line. For an error that Python raised inside Spark, its own words."""
     text = str(error)
     found = _ERROR.findall(text)
     return str(found[-1] if found else " ".join(text.split()))[:_SHORT]

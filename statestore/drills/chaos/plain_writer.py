@@ -2,8 +2,8 @@
 
     python -m statestore.drills.chaos.plain_writer SERVICE_URL TOPIC BACKLOG RATE
 
-It sends a backlog as fast as it can, then so many rows a second, block after block. What it obeys and says is the same
-as for `Transactions.java`; see `statestore.drills.chaos.traffic`.
+It sends a backlog as fast as it can, then so many rows a second, block after block. Its commands and its words are the
+same as for `Transactions.java`, see `statestore.drills.chaos.traffic`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ AT_LEAST = 5
 
 
 class Family(StrEnum):
-    """What a fault is done to; the words of `--faults`."""
+    """The target of a fault, in the words of `--faults`."""
 
     DRIVER = "driver"
     WORKER = "worker"
@@ -36,7 +36,7 @@ class Family(StrEnum):
 
 Runs = Literal["in one process", "standalone", "both"]
 FRAMES = 11
-"""Boundaries of a commit between driver and brokers: before each of its ten frames, and behind the last."""
+"""Boundaries of a commit between driver and brokers: before each of its ten frames, and after the last."""
 
 
 @dataclass(frozen=True, slots=True)

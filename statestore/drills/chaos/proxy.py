@@ -28,7 +28,7 @@ class _End:
     far: bool = False  # the target's
     due: deque[tuple[float, bytes]] = field(default_factory=deque)
     other: _End | None = None
-    ended: bool = False  # the other side sends no more
+    ended: bool = False  # the other side sends nothing further
     shut: bool = False  # and this side was told so
     waiting: int = 0
     frames: FrameStream = field(default_factory=FrameStream)  # of what comes from it
@@ -93,7 +93,7 @@ class Proxy(Closing):
         self._cut.set()
 
     def heal(self) -> None:
-        """End all faults. What was swallowed stays lost, so connections from a silent time are reset."""
+        """End all faults. Swallowed bytes stay lost, so connections from a silent time are reset."""
         if self._silent or self._mute:
             self._cut.set()
         self._delay_s, self._silent, self._mute, self._boundary = 0.0, False, False, None

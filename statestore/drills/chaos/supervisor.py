@@ -77,7 +77,7 @@ class Running:
     def see(self, said: DriverEvents) -> None:
         """Take note."""
         self.last, self.last_at = said, time.monotonic()
-        # What comes next is the answer, or tells that none will: the batch is tried again, or is over, or another
+        # The answer comes next, or a sign that none will come: the batch is tried again, or is over, or another
         # driver has it.
         self.in_doubt += self.asked and said.word is not Word.ANSWERED and said.word is not Word.HELD
         self.asked = said.word is Word.SENT or (self.asked and said.word is Word.HELD)
@@ -101,7 +101,7 @@ class Running:
         return self.newest if self.started and self.newest > self.committed else None
 
     def can_stop(self, files: int) -> bool:
-        """Whether it has committed all files. What reads a topic does so when it is told to stop."""
+        """Whether it has committed all files. A reader of a topic does so when it is told to stop."""
         return self.up and (self.started if self.spec.source else self.committed == files - 1)
 
     def in_words(self) -> str:
@@ -121,7 +121,7 @@ class Running:
         self.first = False
 
     def transactions(self) -> TransactionsEvent:
-        """What became of its transactions: each batch is one that was committed."""
+        """The outcome of its transactions: each batch is one that was committed."""
         committed = self.committed + 1
         aborted = max(0, self.opened - committed)
         return TransactionsEvent(
@@ -204,7 +204,7 @@ class Supervisor:
         return former
 
     def heard_of(self, former: Driver) -> list[DriverEvents]:
-        """What a former driver has said since it was replaced."""
+        """The words of a former driver since it was replaced."""
         with self._changed:
             return list(self._former[former])
 

@@ -1,9 +1,9 @@
-"""What feeds the job from topic to topic: two writers of the official clients, each in a process of its own.
+"""The input of the job from topic to topic: two writers of the official clients, each in a process of its own.
 
 One uses transactions (`Transactions.java`), one does not (`plain_writer`). They reach the brokers past the proxies, so
 that what the faults to the links hit is the job alone. Each is told `pause` and `resume` by lines on its standard
-input, ends with it, and says a line when a block of rows is over: `committed`, `aborted` or `in-doubt`, with its
-first number and the one behind the last; and `paused`, when it is told to pause and has nothing open.
+input, ends with it, and says a line when a block of rows is over: `committed`, `aborted` or `in-doubt`, with its first
+number and the one after the last. It says `paused`, when it is told to pause and has nothing open.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class TrafficWriter:
 
     @property
     def blocks(self) -> list[Block]:
-        """What it has sent so far."""
+        """The rows that it has sent so far."""
         with self._changed:
             return list(self._blocks)
 
@@ -159,7 +159,7 @@ class Traffic:
 
     @property
     def blocks(self) -> list[Block]:
-        """What they have sent so far."""
+        """The rows that they have sent so far."""
         return [block for writer in self._writers for block in writer.blocks]
 
     @property

@@ -41,7 +41,7 @@ class OutputRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Expected:
-    """What a job's output should hold.
+    """The expected content of a job's output.
 
     Attributes:
         attempted: every row that the input asks for.
@@ -73,7 +73,7 @@ class OutputRows(Protocol):
     """The rows of a partition, in their order: a list, or what takes less memory than one."""
 
     def append(self, row: OutputRow, /) -> None:
-        """Add a row behind the others."""
+        """Add a row after the others."""
         ...
 
     def __iter__(self) -> Iterator[OutputRow]: ...
@@ -83,7 +83,7 @@ class OutputRows(Protocol):
 
 @dataclass
 class Reading:
-    """What one reader has read: the rows of each partition, in the order in which they came.
+    """The rows that one reader has read, by partition, in the order in which they came.
 
     Attributes:
         reader: its name.
@@ -167,9 +167,9 @@ def torn_batches(expected: Expected, readings: Sequence[Reading], others: Sequen
     - on a partition where the reader has read a row of a later batch, or has come to the end, a row of the batch is
       missing that belongs there.
 
-    What belongs on a partition is what any reader has found on it, of `readings` and `others`; at the end of the
-    topic, all rows of the batch. Rows that were never asked for and rows with copies are counted elsewhere: it doesn't
-    matter here where they stand.
+    The rows that belong on a partition are those that any reader has found on it, of `readings` and `others`. At the
+    end of the topic they are all rows of the batch. Rows that were never asked for and rows with copies are counted
+    elsewhere: it doesn't matter here where they stand.
     """
     places: dict[tuple[str, int], set[OutputRow]] = defaultdict(set)
     for reading in [*readings, *others]:

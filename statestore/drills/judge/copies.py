@@ -1,7 +1,7 @@
-"""What goes from topic to topic in a drill, and the account of it.
+"""The rows that go from topic to topic in a drill, and the account of them.
 
-Two writers send rows to the input, 0, 1, 2 … each: `plain` without transactions, `transactional` in transactions, of
-which some are aborted. A row is a message with a key, `plain-3`, and a JSON object that says the same again:
+Two writers send rows to the input, 0, 1, 2 … each: `plain` without transactions, `transactional` in transactions. Some
+of these are aborted. A row is a message with a key, `plain-3`, and a JSON object that says the same again:
 
     {"key": "plain-3", "n": 19, "pad": "…"}        n % KEYS is in the key, so the rows of a key ascend
 
@@ -32,7 +32,7 @@ _BITS = 40  # of a row's number, in the one integer that stands for a row; a key
 
 
 class CopyOutcome(StrEnum):
-    """What a writer knows of rows that it has sent: they are in the input, they are not, or either."""
+    """A writer's knowledge of rows that it has sent: they are in the input, they are not, or either."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -65,7 +65,7 @@ def value_of(key: str, number: int) -> bytes:
 
 
 def parse(key: str, data: bytes) -> OutputRow:
-    """Read a message as a row. What isn't one becomes a row without a key, which is unexpected."""
+    """Read a message as a row. Anything else becomes a row without a key, which is unexpected."""
     try:
         value = json.loads(data)
     except ValueError:
@@ -88,7 +88,7 @@ class PackedRows:
             self.append(row)
 
     def append(self, row: OutputRow, /) -> None:
-        """Add a row behind the others."""
+        """Add a row after the others."""
         if not row.key:
             self.strange.append(row)
             return
@@ -99,7 +99,7 @@ class PackedRows:
         return len(self.orders) + len(self.strange)
 
     def __iter__(self) -> Iterator[OutputRow]:
-        """Give the rows in their order, and behind them those without a key."""
+        """Give the rows in their order, and after them those without a key."""
         names = list(self.names)
         for key, order in zip(self.keys, self.orders, strict=True):
             yield OutputRow(0, names[key], order)
@@ -109,9 +109,9 @@ class PackedRows:
 def account(job: str, given: Reading, found: Reading, blocks: Sequence[Block]) -> Account:
     """Compare the output of a job that copies with its input.
 
-    What is due is what an independent reader of the input has found, each copy counted: a writer that sends again what
-    it has no receipt for may leave two. The writers' own word goes above that: a row that they know to be committed is
-    due, and one that they know to be aborted is not.
+    The expected rows are those that an independent reader of the input has found, each copy counted. A writer that
+    sends again a row without a receipt may leave two. The writers' own word goes above that: a row that they know to be
+    committed is due, and one that they know to be aborted is not.
 
     Args:
         job: its name.
@@ -132,7 +132,7 @@ def account(job: str, given: Reading, found: Reading, blocks: Sequence[Block]) -
     due = np.where(aborted, 0, due)
     lost = np.maximum(due - have, 0) if not found.shortfall else np.zeros_like(due)
     more = np.maximum(have - due, 0)
-    # What the reader of the input has not come to may be right in the output.
+    # Rows that the reader of the input has not come to may be right in the output.
     foreign = (due == 0) & (aborted | (not given.shortfall))
     once = rows[(due == 1) & (read == 1) & (have == 1)]
     strange = [str(row) for packed in flat_found.packed for row in packed.strange]
@@ -164,7 +164,7 @@ def account(job: str, given: Reading, found: Reading, blocks: Sequence[Block]) -
 
 @dataclass(frozen=True)
 class _Flat:
-    """The rows of all partitions, one partition behind the other: a number for each row, and that of its partition."""
+    """The rows of all partitions, one partition after the other: a number for each row, and that of its partition."""
 
     packed: Sequence[PackedRows]
     codes: NDArray[np.int64]
@@ -233,7 +233,7 @@ def _counts(rows: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _out_of_order(given: _Flat, found: _Flat, once: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return rows that come after one that was behind them in the input, or on another partition than their key.
+    """Return rows that come after one that was later in the input, or on another partition than their key.
 
     `once`, sorted, has the rows that are once in both: their places can be judged.
     """

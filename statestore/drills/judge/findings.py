@@ -1,4 +1,4 @@
-"""What the judge says of a job's output. Plain values: the judge knows neither the journal nor `eos`."""
+"""The judge's verdict on a job's output. Plain values: the judge knows neither the journal nor `eos`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What a drill or an account came to. UNKNOWN always goes with a reason."""
+    """The verdict of a drill or an account. UNKNOWN always goes with a reason."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -17,7 +17,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Account:
-    """What was found in a job's output.
+    """The findings in a job's output.
 
     Attributes:
         attempted: rows that the input holds.
@@ -54,7 +54,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Readers:
-    """What the readers of a job's output saw while it ran: how many batches were torn, and which ones first."""
+    """The findings of the readers of a job's output while it ran: how many batches were torn, and which ones first."""
 
     job: str
     readers: int

@@ -1,4 +1,4 @@
-"""What the built-in jobs read and write, and what they should write by plain pandas.
+"""The rows that the built-in jobs read and write, and the rows that they should write by plain pandas.
 
 Input: CSV files `NNNNN.csv` without a header, one for each micro-batch, with the columns of `INPUT`:
 
@@ -13,7 +13,7 @@ Output: one JSON object a row, and the message's key:
     stateless    {"p": 1, "s": 17, "batch": 4}                        key "p1"
     stateful     {"key": "k3", "count": 12, "sum": 340, "batch": 4}   key "k3"; one row for each key of a batch
 
-The jobs make these with Spark's expressions. What should come out is computed here, without Spark and without `eos`.
+The jobs make these with Spark's expressions. The expected rows are computed here, without Spark and without `eos`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def state(inputs: pd.DataFrame, committed: Collection[int]) -> dict[str, tuple[i
 def parse(key: str, data: bytes) -> OutputRow:
     """Read a message as a row of one of the jobs.
 
-    What isn't one becomes an unexpected row, of batch -1: the reader judges nothing.
+    Anything else becomes an unexpected row, of batch -1: the reader judges nothing.
     """
     try:
         value = json.loads(data)

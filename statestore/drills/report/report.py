@@ -68,7 +68,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Restores:
-    """What is known of a job's state: its last batch with versions, and how fast it was restored, in MB/s."""
+    """The known facts of a job's state: its last batch with versions, and how fast it was restored, in MB/s."""
 
     job: str
     batch: int
@@ -89,7 +89,7 @@ class Offenders:
 
 @dataclass(frozen=True)
 class Page:
-    """What the template shows beside the report itself.
+    """The parts that the template shows beside the report itself.
 
     Attributes:
         seconds: from the beginning of the drill to its last event.
@@ -138,7 +138,7 @@ def write_report(journal: Path, html: Path, json: Path) -> DrillReport:
 
 
 def render(report: DrillReport) -> str:
-    """Return the page as HTML. What comes from the journal is escaped, and nothing is fetched from anywhere."""
+    """Return the page as HTML. Texts from the journal are escaped, and nothing is fetched from anywhere."""
     return _templates().get_template("report.html.j2").render(page=page(report), report=report)
 
 

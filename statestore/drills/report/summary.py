@@ -1,7 +1,7 @@
-"""What a journal adds up to: the verdict, the accounts, and how long each fault took to get over.
+"""The sum of a journal: the verdict, the accounts, and the time to recover from each fault.
 
 Pure: events in, a `DrillReport` out. FAIL says that something is wrong for sure. PASS needs evidence for everything
-that was planned. What is neither is UNKNOWN, with its reasons.
+that was planned. Anything else is UNKNOWN, with its reasons.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FaultKindSummary:
 
 @dataclass(frozen=True)
 class Errors:
-    """What is wrong with the output, over all jobs: numbers of rows, and of batches for `torn`."""
+    """The faults of the output, over all jobs: numbers of rows, and of batches for `torn`."""
 
     lost: int
     duplicated: int

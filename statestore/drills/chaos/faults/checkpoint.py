@@ -96,7 +96,7 @@ def _damage_file(
 
 
 def _needed(hadoop: Hadoop, checkpoint: str, stateful: bool) -> list[str]:
-    """Files of which the job needs each: the query's id, the newest plan, the newest state."""
+    """Files that the job needs: the query's id, the newest plan, the newest state."""
     files = HadoopFiles(hadoop, checkpoint)
     newest = max(logs.batch_ids(files, logs.COMMITS))
     needed = ["metadata", f"offsets/{newest}"]

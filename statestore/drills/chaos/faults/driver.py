@@ -80,7 +80,7 @@ def kill_workers(stage: FaultTargets, chance: random.Random) -> None:
 
 
 def kill_planner(stage: FaultTargets, chance: random.Random) -> None:
-    """SIGKILL the process that plans the micro-batches of the source, in a batch or behind it."""
+    """SIGKILL the process that plans the micro-batches of the source, in a batch or after it."""
     _let_begin(stage)
     wait_s = chance.uniform(0, 1)
     stage.let_pass(wait_s)

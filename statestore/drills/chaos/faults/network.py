@@ -9,7 +9,7 @@ from statestore.drills.chaos.fault_targets import FaultTargets
 from statestore.drills.chaos.proxy import Proxy
 
 Links = Callable[[FaultTargets], tuple[str, Sequence[Proxy]]]
-"""What is at the other end, in words, and the proxies on the way."""
+"""The other end, in words, and the proxies on the way."""
 
 
 def broker_links(stage: FaultTargets) -> tuple[str, Sequence[Proxy]]:

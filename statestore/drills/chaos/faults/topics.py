@@ -76,7 +76,7 @@ def _job(stage: FaultTargets) -> Running:
 
 @contextmanager
 def _held_in_task(stage: FaultTargets, running: Running) -> Iterator[int]:
-    """Within it a task of a batch stands still; give the batch's number. What a task says is not heard."""
+    """Within it a task of a batch stands still; give the batch's number. The words of a task are not heard."""
     hold = order(stage, running, _IN_TASK)
     try:
         stage.supervisor.wait(held_by(hold).exists, "a task to send")
