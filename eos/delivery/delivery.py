@@ -70,13 +70,13 @@ class Write(NamedTuple):
 
 
 class Care(Enum):
-    """How a batch that is collected is kept from being too much for the driver's memory.
+    """The bound on a collected batch that keeps it from being too much for the driver's memory.
 
-    Each look is an operator that Spark must plan, which costs a small batch some ten milliseconds, so none is
-    taken that isn't needed.
+    Each check is an operator that Spark must plan, which costs a small batch some ten milliseconds. So no check is made
+    without need.
 
-        SIZES  a row limit for each partition, and the bytes of large rows are left behind in the executors. For a
-               batch of which nothing is known, as the first of a run: the one before may have been too much
+        SIZES  a row limit for each partition, and the bytes of large rows stay in the executors. For an unknown
+               batch, such as the first of a run: the one before may have been too much
         ROWS   a row limit for each partition; rows are small, as those of the last batch were
         SPARK  spark.driver.maxResultSize: Spark ends a job whose result is larger. Rows are small, and that limit
                is well below the driver's heap

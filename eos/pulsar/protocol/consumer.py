@@ -1,10 +1,10 @@
-"""A consumer: it reads entries (`eos.pulsar.protocol.entries`), or retains what is stored.
+"""A consumer, which reads entries (`eos.pulsar.protocol.entries`), or keeps stored messages.
 
-The broker sends messages only as long as it has permits (FLOW); it sends what lies before
-the first open transaction, and leaves out what was aborted, so whatever arrives is committed.
+The broker sends messages only as long as it has permits (FLOW). It sends the messages before the first open
+transaction, and leaves out aborted ones. So every message that arrives is committed.
 
-A reader is a non-durable exclusive subscription. A retaining subscription is durable and asks for no
-message at all: it only keeps the broker from deleting what it has not acknowledged.
+A reader is a non-durable exclusive subscription. A retaining subscription is durable and asks for no message at all. It
+only keeps the broker from deleting messages that it has not acknowledged.
 """
 
 from __future__ import annotations

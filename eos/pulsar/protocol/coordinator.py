@@ -1,10 +1,9 @@
-"""Being known to a transaction coordinator.
+"""The registration of a client at a transaction coordinator.
 
-A coordinator is a partition of a system topic: `lookup` finds its broker. It answers nothing
-before TC_CLIENT_CONNECT, and after a broker crash it is not even loaded until a client asks
-for it that way; while it loads it answers TransactionCoordinatorNotFound or ServiceNotReady,
-and the client asks again. The same answers to a later request mean that the coordinator has
-moved: look it up anew.
+A coordinator is a partition of a system topic, so `lookup` finds its broker. It answers nothing before
+TC_CLIENT_CONNECT. After a broker crash it is not even loaded until a client asks for it by that request. While it
+loads, it answers TransactionCoordinatorNotFound or ServiceNotReady, and the client asks again. The same answers to a
+later request mean that the coordinator has moved. Then the client looks it up again.
 """
 
 from __future__ import annotations

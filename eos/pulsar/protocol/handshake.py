@@ -1,12 +1,11 @@
 """The start of a connection.
 
-We send CONNECT with who we are and what we can do; the broker answers CONNECTED with its
-maximum message size, or ERROR, or it asks again with AUTH_CHALLENGE as often as the
-authentication method needs. Later, on a live connection, AUTH_CHALLENGE means that the
-credentials ran out and that the broker wants new ones (PIP-30).
+The client sends CONNECT with its credentials and its protocol version. The broker answers CONNECTED with its maximum
+message size, or ERROR, or it asks again with AUTH_CHALLENGE as often as the authentication method needs. Later, on a
+live connection, AUTH_CHALLENGE means that the credentials have expired and that the broker wants new ones (PIP-30).
 
-Transactions need protocol version 19 or newer: an older broker is refused here, before it
-can misread a transaction id as an unknown field and store the message as a plain one.
+Transactions need protocol version 19 or newer. The client refuses an older broker here, before the broker can take a
+transaction id for an unknown field and store the message as a plain one.
 """
 
 from __future__ import annotations

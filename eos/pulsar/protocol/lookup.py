@@ -1,10 +1,10 @@
 """Finding things: how many partitions a topic has, and which broker serves it.
 
-LOOKUP goes to any broker. The answer is CONNECT with the owner's address, or a REDIRECT to
-another broker that is to be asked the same, with `authoritative` copied from the answer, or
-a failure. Brokers that disagree while a topic moves can redirect in a circle; after
-`max_redirects` we give up. With `proxy_through_service_url` the owner can't be reached
-directly: connect to the address already in use and name the owner in CONNECT.
+LOOKUP goes to any broker. The answer is CONNECT with the owner's address, or a failure, or a REDIRECT to another
+broker. The client then asks that broker the same, with `authoritative` copied from the answer. Brokers that disagree
+while a topic moves can redirect in a circle, so the client gives up after `max_redirects`. With
+`proxy_through_service_url` the client can't reach the owner directly. It connects to the address already in use and
+names the owner in CONNECT.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """A state machine is a table.
 
-Each machine of this package is one `TransitionTable`: {(state, input): next state}. What is not in the
-table is not allowed, and `Machine.take` refuses it without changing the state. The table is
-also what the diagrams in docs/protocol-states.md are drawn from
-(`python -m eos.pulsar.protocol.diagram`), and what the tests walk through move by move.
+Each machine of this package is one `TransitionTable`: {(state, input): next state}. An input that is not in the table
+is not allowed, and `Machine.take` refuses it without changing the state. The diagrams in docs/protocol-states.md are
+drawn from the table (`python -m eos.pulsar.protocol.diagram`), and the tests walk through it move by move.
 
-Inputs come from two sides. `ours` are things the program asks for; taking one out of turn is
-a mistake of the caller, `OutOfTurn`. All others are what the broker or the network did, and
-out of turn `UnexpectedFrame`.
+Inputs come from two sides. The program asks for those in `ours`. One of them out of turn is a mistake of the caller,
+`OutOfTurn`. All others come from the broker or the network. One of them out of turn is an `UnexpectedFrame`.
 """
 
 from __future__ import annotations

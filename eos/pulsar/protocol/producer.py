@@ -1,20 +1,18 @@
-"""A producer: opened once, used until anything goes wrong, never repaired.
+"""A producer, which is opened once, used until anything goes wrong, and never repaired.
 
-The broker answers sends in their order, one receipt each. A receipt that is missing, out of
-order or names no ledger, a send that is refused, a close that we didn't ask for, a lost
-connection: each ends the producer, because a frame without a receipt may or may not be in
-the transaction, and sending it again could put it there twice. The caller aborts the
-transaction and writes the batch again, with a fresh producer.
+The broker answers sends in their order, one receipt each. Each of these faults ends the producer: a receipt that is
+missing, is out of order or names no ledger, a refused send, a close that the client didn't ask for, and a lost
+connection. A frame without a receipt may or may not be in the transaction, and sending it again could put it there
+twice. So the caller aborts the transaction and writes the batch again, with a new producer.
 
-With broker deduplication on, a frame that the broker takes for a duplicate is dropped, and
-its receipt names ledger -1: the row is not there, so this is an error and not a success.
+With broker deduplication on, the broker drops a frame that it takes for a duplicate, and the receipt names ledger -1.
+The row is not there, so this is an error and not a success.
 
-Only the broker's answer to CLOSE_PRODUCER makes sure that no send of this producer can still
-take effect: the broker refuses sends on a closed producer.
+Only the broker's answer to CLOSE_PRODUCER makes sure that no send of this producer can still take effect, since the
+broker refuses sends on a closed producer.
 
-FENCED is not any refusal by an exclusive producer, only the one that says that the epoch of
-the topic has moved on (PIP-68). A fenced former owner isn't told: its next send may get no
-answer at all.
+FENCED is only the refusal of an exclusive producer that says that the epoch of the topic has moved on (PIP-68). The
+broker does not tell a fenced former owner. Its next send may get no answer at all.
 """
 
 from __future__ import annotations

@@ -3,17 +3,17 @@
     NEW_TXN gives the id; a task on another machine joins by that id. ADD_PARTITION_TO_TXN
     names each partition before the first send to it. END_TXN commits or aborts.
 
-What the coordinator can't say decides the shape of the table:
+The coordinator can't say everything, which decides the shape of the table:
 
-- It keeps no history. TransactionNotFound to END_TXN means that the transaction is over, one
-  way or the other: OVER is a state of its own, not a kind of committed.
-- Any other refusal, or no answer, to END_TXN(commit) leaves the outcome open: IN_DOUBT. Both
-  ends may then be asked for, in any order, until one is answered.
-- After END_TXN(abort) went out unanswered only abort may follow: a commit might still win.
-- ADD_PARTITION_TO_TXN that was refused or lost leaves a partition in which a send would be
-  lost: from SPOILED only abort leads on.
-- There is no send once an end was asked for. The broker would take it, and it would destroy
-  the batch if the transaction had been committed.
+- It keeps no history. TransactionNotFound to END_TXN means that the transaction is over, one way or the other. So OVER
+  is a state of its own, not a kind of committed.
+- Any other refusal, or no answer, to END_TXN(commit) leaves the outcome open (IN_DOUBT). Then the client may ask for
+  both ends, in any order, until one is answered.
+- After an END_TXN(abort) without an answer only abort may follow, since a commit might still win.
+- After a refused or lost ADD_PARTITION_TO_TXN a send to that partition would be lost. So from SPOILED only abort leads
+  on.
+- No send may follow once the client has asked for an end. The broker would accept it, and the send would destroy the
+  batch if the transaction had been committed.
 
 Source of the answers: TransactionMetadataStoreService and TransactionBuffer of the broker,
 and tests/contract/.
