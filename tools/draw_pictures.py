@@ -21,11 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 _STYLE = """\
 text{font:14px sans-serif;fill:#1f2328}.t{font-weight:bold}.s{font-size:12px}
-.p{fill:#fff}.l{stroke:#57606a;fill:none}.h{fill:#57606a}
+.o{paint-order:stroke;stroke:#fff;stroke-width:4px}.p{fill:#fff}.l{stroke:#57606a;fill:none}.h{fill:#57606a}
 .strong,.seen{fill:#d2f4d9;stroke:#1a7f37}.weak,.open{fill:#fff1c2;stroke:#9a6700}
 .aborted,.crash{fill:#ffdcd7;stroke:#cf222e}.wait,.ask{fill:#e6eaef;stroke:#6e7781}
 @media(prefers-color-scheme:dark){
-.p{fill:#1e2129}text{fill:#e6edf3}.l{stroke:#9198a1}.h{fill:#9198a1}
+.p{fill:#1e2129}.o{stroke:#1e2129}text{fill:#e6edf3}.l{stroke:#9198a1}.h{fill:#9198a1}
 .strong,.seen{fill:#12361f}.weak,.open{fill:#3f3000}.aborted,.crash{fill:#4c1512}.wait,.ask{fill:#2b313a}}"""
 
 Line = tuple[str, str]
@@ -91,10 +91,10 @@ def sequence(lines: list[Line]) -> tuple[list[str], int, int]:
             x, to_x = (at[name.strip()] for name in left.split("->"))
             if x == to_x:
                 parts.append(f'<circle cx="{x}" cy="{y}" r="5" class="h"/>')
-                parts.append(_text(x + 12, y + 5, words, anchor="start"))
+                parts.append(_text(x + 12, y + 5, words, anchor="start", name="o"))
             else:
                 parts.append(_arrow(x, y, to_x, y))
-                parts.append(_text(min(x, to_x) + 10, y - 6, words, anchor="start"))
+                parts.append(_text(min(x, to_x) + 10, y - 6, words, anchor="start", name="o"))
         y += 42
     posts = [f'<line x1="{x}" y1="72" x2="{x}" y2="{y - 20}" class="l" stroke-dasharray="3 5"/>' for x in at.values()]
     heads = [_rect(x - 62, 44, 124, 28, "ask") + _text(x, 63, name, name="t") for name, x in at.items()]
