@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from eos.doctor.check import Check, CheckVerdict
 from eos.doctor.machine import checksums, machine, pulsar_client, pyarrow, versions, workers
 from eos.local.jars import PULSAR_VERSION
-from eos.preflight.tried_versions import PACKAGES, PULSAR, SPARK
+from eos.preflight.tried_versions import PACKAGES, PULSAR, SPARK, minor
 from eos.spark import capabilities
 
 CONSTRAINTS = Path(__file__).resolve().parents[3] / "requirements/constraints.txt"
@@ -50,6 +51,20 @@ def test_the_pulsar_of_every_test_is_the_one_that_is_started_and_the_one_of_the_
     whole = [version for version, every_test in PULSAR.items() if every_test]
     page = re.findall(r"^\| \S+ \| [\d.]+ \| ([\d.]+) \|.*every test", VERSIONS.read_text(), re.MULTILINE)
     assert whole == [PULSAR_VERSION] == page
+
+
+def test_the_page_claims_the_combinations_that_were_tried_and_no_other() -> None:
+    """Those with a Pulsar are the columns of the matrix. Those of other Pythons are rows of the first table."""
+    row = re.compile(r"^\| \d\S* \|([^|]+)\|([^|]*)\|([^|]+)\| 17 \|", re.MULTILINE)
+    claimed = {
+        (minor(spark), pulsar.strip(), python.strip())
+        for sparks, pulsars, pythons in row.findall(VERSIONS.read_text())
+        for spark, pulsar, python in product(*(cell.split(",") for cell in (sparks, pulsars, pythons)))
+    }
+    columns = re.findall(r"\| Spark ([\d.]+), Pulsar (\S+) (?=\|)", TRIALS.read_text())
+    killed = {(minor(spark), pulsar, "3.11") for spark, pulsar in columns}
+    assert killed
+    assert claimed == killed | {(spark, "", python) for python, spark in SPARK if python != "3.11"}
 
 
 @pytest.mark.parametrize(
