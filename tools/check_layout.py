@@ -54,7 +54,7 @@ def source_of(test: Path) -> list[Path]:
 
 
 def misplaced(root: Path) -> Iterator[str]:
-    """Say which unit tests name no module, and which exceptions are none any more."""
+    """Say which unit tests name no module, and which exceptions are no longer exceptions."""
     unit = root / "tests" / "unit"
     exceptions = set(NO_MODULE)
     for path in sorted(unit.rglob("test_*.py")):

@@ -3,10 +3,9 @@
 With `--site FOLDER` it looks at the built site instead. No page of it may load anything from another place.
 
 Every relative link of the pages at the top, of changes/README.md and of docs/ must lead to a file, and its anchor to a
-heading.
-README and docs/index.md must state the same requirements and limits. Every
-page of docs/ must be in mkdocs.yml, every `::: name` of the API reference must be a name of the code, and every public
-name of the code must be told there.
+heading. README and docs/index.md must state the same requirements and limits. Every page of docs/ must be in
+mkdocs.yml, every `::: name` of the API reference must be a name of the code, and every public name of the code must
+stand there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Draw the figures in docs/ARCHITECTURE.md from the imports: the packages of eos and statestore, and who calls whom.
 
-`--check` writes nothing and exits with 1 when an arrow is missing or drawn in vain, or when a package has no row in the
-page's tables, or a row no package. Needs grimp, which comes with import-linter.
+`--check` writes nothing and exits with 1 when an arrow is missing or drawn without need, or when a package has no row
+in the page's tables, or a row no package. Needs grimp, which comes with import-linter.
 """
 
 from __future__ import annotations

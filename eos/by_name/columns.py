@@ -22,7 +22,7 @@ class WrittenColumns:
 
     Attributes:
         given: the columns of the DataFrame.
-        roles: what becomes of them.
+        roles: the use of each of them.
         places: {a message's part: the column's place in a batch}; no "value" where the payload is built.
         payload: {a field of the payload that is built: the column's place}; empty where it is the column `value`.
     """
@@ -44,7 +44,7 @@ class WrittenColumns:
 def columns_of(
     schema: StructType, value_format: ValueFormat, *, topic: str | None, named: Mapping[str, str]
 ) -> WrittenColumns:
-    """Return what becomes of the columns of a DataFrame; runs nothing.
+    """Return the use of each column of a DataFrame. Runs nothing.
 
     Args: the DataFrame's schema; how a payload comes about; the topic that an option names, or None; the columns that
     options name, as `roles_of` takes them.

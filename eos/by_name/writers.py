@@ -7,7 +7,7 @@ calls `commit`, each partition was written as a whole by some run of its task, a
 Spark itself does the rest. It runs a failed task again, and fails the save or the micro-batch if not every task is
 done. A micro-batch that failed is handed over again at the query's next start.
 
-One case is left that no task can see. When files of a shuffle got lost while a stage writes, Spark computes them anew
+One case is left that no task can see. When files of a shuffle got lost while a stage writes, Spark computes them again
 for the tasks that are not done. If rows then lie in other partitions than before, one could be in none that was
 written. Spark compares checksums of the files, and fails the job where they differ; a task refuses to write where that
 is switched off. docs/why/no-writer-by-name.md says what was measured.
@@ -43,7 +43,7 @@ from eos.steps import unobserved
 log = logging.getLogger("eos.by_name")
 
 COMPARES_SHUFFLES = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
-"""Spark's option, true by default from 4.2 on: a job fails whose input was computed anew and is not the same."""
+"""Spark's option, true by default from 4.2 on: a job fails if its input was computed again and is not the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def _schema(client: Client, options: SinkOptions, topic: str, columns: WrittenCo
 
 
 def _refuse_unseen_changes(context: TaskContext) -> None:
-    """Refuse to write where Spark does not see that a shuffle was computed anew and is another one."""
+    """Refuse to write where Spark does not see that a shuffle was computed again and differs."""
     told = context.getLocalProperty(COMPARES_SHUFFLES)
     if told is None and has(Capability.COMPARES_SHUFFLES):
         return  # its default

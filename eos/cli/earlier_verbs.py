@@ -1,4 +1,4 @@
-"""Verbs that have moved: who types one is told the present one."""
+"""Verbs that have moved: an old verb answers with the present one."""
 
 from __future__ import annotations
 

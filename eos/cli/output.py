@@ -1,4 +1,4 @@
-"""Where a command prints: whatever comes can be printed, and where nothing can be, that is the end of the command."""
+"""The output of a command: all texts can be printed, and where nothing can be printed, the command ends."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Stream(io.TextIOWrapper):
 def printing(no_answer: int) -> Iterator[None]:
     """Let the block print. Where it can't, it ends with a sentence on standard error and an exit code.
 
-    Args: the exit code, but for output that nobody reads any more: then it ends without a word, by READER_GONE.
+    Args: the exit code, but for output that nobody reads any longer: then it ends without a word, by READER_GONE.
     """
     before = sys.stdout, sys.stderr
     mine = [_Stream(one) if isinstance(one, io.TextIOWrapper) else one for one in before]

@@ -8,7 +8,7 @@ rows: all that the protocol asks is that it comes before the MARKER. The MARKER 
 last receipts and confirmations are on their way: it can't be read before the commit, and the
 commit is asked for only when all of them are here.
 
-Why a crash at any point is safe is told step by step in docs/protocol.md.
+docs/protocol.md says step by step why a crash at any point is safe.
 
 Until END_TXN(commit) is about to be sent, a failure means that the batch is not committed: its
 transaction is aborted, until it has ended. From then on only the control log knows.
@@ -34,7 +34,7 @@ def attempt(owner: Owner, batch_id: int, identity: Identity, delivery: DeliveryP
     by an earlier attempt that ended in `CommitUnknown`.
 
     Raises:
-        NotCommitted: the batch is not visible; call again to write it anew. TookTooLong: with more time only.
+        NotCommitted: the batch is not visible. Call again to write it again. TookTooLong: with more time only.
         CommitUnknown: not even the log could be asked in time; call again to ask, and then to write.
         Fenced: another driver owns the sink. Whether the batch is visible is for that driver to say.
         StaleBatch, IdentityMismatch, DamagedLog: see `eos.commit.decision.DECISION`.

@@ -84,7 +84,8 @@ class Marker:
     Attributes:
         number ... principal: as in `Intent`.
         rows, bytes: by topic, what the batch wrote.
-        offsets: the checkpoint's file `offsets/<batchId>`, word for word; of a job, what `eos.sinks.job` knows of it.
+        offsets: the unchanged text of the checkpoint's file `offsets/<batchId>`. Of a job, what `eos.sinks.job` knows of
+            it.
         expired: as in `OwnerRecord`.
     """
 
@@ -116,7 +117,7 @@ _WAYS_OUT: Final = (
 
 
 def deleted(topic: str) -> DamagedLog:
-    """Return the error for a control topic that held records, and is not there any more."""
+    """Return the error for a control topic that held records, and is no longer there."""
     return DamagedLog(f"the control log {topic} is gone. The topic was deleted.{_WAYS_OUT}")
 
 

@@ -34,7 +34,7 @@ def read_log(
         client: the cluster.
         topic: the control topic.
         settings: how long to wait for a record, and how many markers to retain.
-        each: told every record in turn, and the message that it came in.
+        each: called with every record in turn, and the message that it came in.
 
     Raises DamagedLog, and what the network layer raises: Unanswered for a log that can't be read to its end now, and
     EntriesGone where records were deleted while it was read.

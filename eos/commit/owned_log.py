@@ -142,7 +142,7 @@ class OwnedLog:
         return read_retained(self._client, self.topic, self._settings)
 
     def begin_again(self) -> LogView:
-        """Begin to read our own log anew."""
+        """Begin to read this log again."""
         return view_behind(self.view.expired or EARLIEST, self._settings)
 
     def read_on(self, view: LogView, until: OwnerRecord | None = None) -> None:

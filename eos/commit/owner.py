@@ -69,7 +69,7 @@ class Owner:
         name: the sink's name.
         topic: its control topic, see `eos.commit.control_topic`.
         settings: waits and retention.
-        observer: told before and after each step.
+        observer: called before and after each step.
         stopped: says whether the query was stopped; waits end soon after.
         holders: says in words whose open transactions of a coordinator hold a topic, or None.
         sleep, clock: seconds; replaced by tests.
@@ -194,9 +194,9 @@ class Owner:
         """End the transaction in hand, own the log again, and read what it says.
 
         After it, `view` tells whether the batch in hand was committed. One whose commit was never asked for is not,
-        though its transaction does not end, as when a topic of it was terminated. Raises Fenced when another
-        driver owns the sink, CommitUnknown or NotCommitted when something did not end in time. DamagedLog or
-        NewerVersion for a log that can't tell any more, and CommitUnknown where it was to tell of a commit.
+        though its transaction does not end, as when a topic of it was terminated. Raises Fenced when another driver
+        owns the sink, CommitUnknown or NotCommitted when something did not end in time. DamagedLog or NewerVersion for
+        a log that can't tell any longer, and CommitUnknown where it was to tell of a commit.
         """
         self.log.refuse_if_fenced()
         hand = self.in_hand

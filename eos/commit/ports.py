@@ -204,7 +204,7 @@ class DeliveryPort(Protocol):
         """Await what `send` did not.
 
         When it returns, each row has its receipt, is proven to have been written once, and nothing can send into the
-        transaction any more. It raises if that is not so. The MARKER is on its way meanwhile.
+        transaction any longer. It raises if that is not so. The MARKER is on its way meanwhile.
         """
         ...
 

@@ -3,8 +3,8 @@
 Once for each run of the query:
 
 1. Read the log, and compare the query before another driver is fenced.
-2. Open the control topic's producer with fencing: an earlier driver can't write to the log any more.
-   It isn't told, and fencing doesn't stop its END_TXN.
+2. Open the control topic's producer with fencing: an earlier driver can no longer write to the log. The broker does not
+    tell it, and fencing doesn't stop its END_TXN.
 3. Write OWNER, and trust the log only once that record can be read. A topic is readable up to the first record of an
    open transaction. Everything after it is hidden, committed markers too. So our own OWNER in sight proves that every
    MARKER before it is either readable or gone for good.
@@ -55,7 +55,7 @@ def bound_coordinator(name: str, coordinators: int) -> int:
 
 
 def owed(name: str, txn: TxnId, why: BaseException | None) -> str:
-    """Say that a transaction which can't be committed any more has not ended."""
+    """Say that a transaction which can no longer be committed has not ended."""
     return (
         f'sink "{name}": transaction {txn} is not committed, and has not ended in time ({why}). The sink goes on. '
         "Readers of the topics that the transaction has may wait until it ends: by itself once its time-out has "
@@ -169,8 +169,8 @@ class Takeover:
     def _prime(self) -> None:
         """End one transaction with a record on the topic.
 
-        Until then the topic forgets aborts, so that a late record of an aborted transaction would
-        hide whatever follows it (TopicTransactionBuffer.abortTxn does nothing without a snapshot).
+        Until then the topic forgets aborts, so that a late record of an aborted transaction would hide all that follows
+        it (TopicTransactionBuffer.abortTxn does nothing without a snapshot).
         """
         if self._log.lost:
             self._log.reopen()

@@ -3,13 +3,13 @@
 A topic that never held a transaction forgets aborts: the broker answers END_TXN(abort) with success and notes nothing
 (TopicTransactionBuffer.abortTxn, which asks only whether the buffer is ready). The buffer becomes ready with the first
 frame, but only once a snapshot is stored, some 50 ms later, and longer in a new namespace. A frame that comes to such a
-topic after the abort, or waits for that snapshot, opens the transaction again there, and readers wait behind the
-frame for ever: no coordinator knows the transaction any more, and nothing ends it. A later batch of the sink on that
-topic would free the readers; after the last try of a query or a job there is none.
+topic after the abort, or waits for that snapshot, opens the transaction again there, and readers wait behind the frame
+for ever: no coordinator knows the transaction any longer, and nothing ends it. A later batch of the sink on that topic
+would free the readers; after the last try of a query or a job there is none.
 
 So before the abort a record is stored in the transaction on each physical topic where frames may be on their way. Its
-receipt proves that the buffer is ready. From then on the topic notes the abort, and filters whatever comes later,
-whoever sends it and whenever. The record is aborted with the transaction: no reader is ever shown it.
+receipt proves that the buffer is ready. From then on the topic notes the abort, and filters all later frames, from any
+sender. The record is aborted with the transaction: no reader is ever shown it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PATIENCE_S: Final = 5.0
 def seal(client: Client, txn: TxnId, topics: Collection[str], introduction: ProducerIdentity | None) -> set[str]:
     """Store a record of an open transaction on each physical topic: the abort must follow.
 
-    Args: the cluster; the transaction; the topics; who writes, as brokers are told.
+    Args: the cluster, the transaction, the topics, and the writer's introduction to brokers.
 
     Returns the topics where a later frame may still hold readers up: they could not be reached in time, or the
     transaction has ended. A topic that takes no messages at all, as one that was terminated or deleted, is none of

@@ -44,7 +44,7 @@ class BatchDelivery:
         self.seconds = 0.0
 
     def prepare(self) -> None:
-        """Collect or plan each write; a second try finds collected rows, and plans jobs anew."""
+        """Collect or plan each write. A second try finds collected rows, and plans jobs again."""
         self._paths = []
         with self._timed(), around_spark():
             for place, write in enumerate(self._writes):

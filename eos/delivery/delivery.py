@@ -42,7 +42,7 @@ from eos.steps import Observer
 # Rows larger than this are not collected: limit times partitions times this bounds the driver's memory.
 LARGE_ROW_BYTES = 64 * 1024
 
-# Of so many topics tasks are told the partitions: some 70 bytes each go to every task.
+# Tasks get the partitions of so many topics: some 70 bytes each go to every task.
 _TOPICS_TOLD = 10_000
 
 # Up to this many bytes a row on the average of the last batch, the next one's rows are not looked at one by one.
@@ -102,7 +102,7 @@ class Delivery:
     Attributes:
         client: of the cluster.
         settings: how rows become frames.
-        observer: told of the steps of the writing.
+        observer: called with the steps of the writing.
         small_batch_rows: batches of up to this many rows go through the driver; 0 turns that off.
         last_rows: rows of the last batch that the log knows; None when not known, which means tasks.
         row_bytes: of a row, on the average of the last batch that had any; None until this run of the query has

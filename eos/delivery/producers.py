@@ -1,4 +1,4 @@
-"""Where a writer's producers come from, and what becomes of them once each frame has its receipt.
+"""The place where a writer's producers come from, and where they go once each frame has its receipt.
 
 A task opens its own, and closes them before it reports. The process that asks for the commit is another one, and must
 know that the task sends nothing further. On the driver's own path they stay open for the next batch, as the control
@@ -27,7 +27,7 @@ class FreshProducers:
 
     Attributes:
         client: of the cluster with the topics.
-        introduction: who writes, as brokers are told.
+        introduction: the writer's introduction to brokers.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class FreshProducers:
         return open_producers(self.client, topics, self._budget, schema, self.introduction)
 
     def give_back(self, producers: Sequence[Producer]) -> None:
-        """Take producers back that have all their receipts. Returns when none can send into their transaction any more.
+        """Take back producers with all their receipts. Returns when none can send into their transaction any longer.
 
         Raises what `Producer.close` raises.
         """

@@ -57,7 +57,7 @@ class WriteSettings:
         schema: of the values of rows that name no topic. A column `value` that is not binary is encoded by it.
             Default: none.
         batching: whether the rows of a frame share their key, or each has a frame of its own. Default: neither.
-        introduction: who writes, as brokers are told. Default: not told.
+        introduction: the writer's introduction to brokers. Default: none.
         chunking: whether a message that is too large for one entry is sent in several. Default: it is refused.
         encryption_keys: public keys. Frames are encrypted for each of them. Default none: frames go in the clear.
     """
@@ -81,12 +81,12 @@ class WriteSettings:
 
 @dataclass(frozen=True, slots=True)
 class BatchTransaction:
-    """The transaction a task writes into, or none, and who is to be told of its steps.
+    """The transaction a task writes into, or none, and the observer of its steps.
 
     Attributes:
         txn: its id; None: rows are written without one, and are visible at once.
         batch_id: of the micro-batch that it is for.
-        observer: told of the writer's steps.
+        observer: called with the writer's steps.
         partitions: how many partitions topics have, where the driver has asked already for this batch.
         frame_limits: bytes at which the frames of a topic are full, where refusals have taught that.
     """
@@ -201,7 +201,7 @@ class RowWriter:
         observe(Step.ALL_SENT, "after", batch_id)
         observe(Step.CLOSE_PRODUCERS, "before", batch_id)
         self._source.give_back(list(self._producers.values()))
-        self._producers.clear()  # not this writer's any more: they may serve the next transaction
+        self._producers.clear()  # no longer this writer's: they may serve the next transaction
         observe(Step.CLOSE_PRODUCERS, "after", batch_id)
 
     def abandon(self) -> set[str]:

@@ -54,7 +54,7 @@ def transaction_property(transaction: BatchTransaction) -> str:
 def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> Task:
     """Return the function for `mapInArrow`; it yields one row of `SUMMARY` for each task.
 
-    Args: how to write; told of steps; the name of the local property with the transaction.
+    Args: how to write, an observer of steps, and the name of the local property with the transaction.
 
     `report` is the JSON of rows, bytes and frames for each topic; `problem` is by `eos.delivery.task_failure`, or null.
     """

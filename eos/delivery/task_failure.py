@@ -32,7 +32,7 @@ def written(error: Exception, partition: int, limits: Mapping[str, int]) -> str 
 
     Args: the problem; Spark's number of the task's partition; what the task's client has learned of frame limits.
     """
-    if isinstance(error, (FrameTooLarge, NotCommitted)):  # the next try cuts smaller ones, or looks anew
+    if isinstance(error, (FrameTooLarge, NotCommitted)):  # the next try cuts smaller ones, or looks again
         kind: type[EosError] | None = NotCommitted
     else:
         kind = next((one for one in _PERMANENT if isinstance(error, one)), None)

@@ -4,11 +4,11 @@ Only a transaction of the sink's last INTENT can be open, and only while that IN
 safe at any time: a driver that lives finds its transaction gone, and writes the batch again. Asking first is courtesy,
 and must not throw a driver out. Of the control topic a driver has two things while it is connected: the producer, which
 a fenced driver's last try makes the broker close, and the subscription that retains the records. We ask for both in a
-way that changes nothing for it: an exclusive producer of ours would move the topic's epoch on, and so fence a driver
-whose own was just closed.
+way that changes nothing for it: an exclusive producer of this command would move the topic's epoch on, and so fence a
+driver whose own was just closed.
 
-A driver without any connection, as after its topic was unloaded, comes back with its next batch: until then it can't be
-told from one that is gone.
+A driver without any connection, as after its topic was unloaded, comes back with its next batch. Until then nobody can
+distinguish it from one that is gone.
 """
 
 from __future__ import annotations
@@ -100,13 +100,13 @@ def abandoned(client: Client, name: str, namespace: str = DEFAULT_NAMESPACE) -> 
 def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience_s: float = 60.0) -> AbortOutcome:
     """Abort it, and wait until it has ended.
 
-    NOT_KNOWN: it is not open for us, and the role that opened it, which may be another one, is alone told more.
+    NOT_KNOWN: it is not open for this role. Only the role that opened it, which may be another one, gets to know more.
 
     Args:
         client: the cluster, with the credentials of the role that opened the transaction.
         found: what `abandoned` gave.
-        admin: a superuser's, where it is at hand: it can abort what another role has opened. One of a role that may not
-            ask for transactions counts as none.
+        admin: a superuser's, if there is one: it can abort what another role has opened. One of a role that may not ask
+            for transactions counts as none.
         patience_s: the longest wait.
 
     Raises:
@@ -126,7 +126,7 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
 
 
 def told(name: str, found: Abandoned | None, outcome: AbortOutcome) -> str:
-    """Say what came of it, and what is next. Args: the sink's name; what was found; what came of it."""
+    """Say the result of it, and the next step. Args: the sink's name, the finding, and the result."""
     if found is None or outcome is AbortOutcome.NOTHING_OPEN:
         return f'The sink "{name}" has left no transaction open. If readers wait all the same, eos doctor says why.'
     again = "Its query writes the batch again when it starts."
@@ -160,7 +160,7 @@ def refuse_if_owned(client: Client, name: str, topic: str, admin: Admin | None =
         client: the cluster, with the credentials of a role that may read and write the topic.
         name: the sink's.
         topic: its control topic.
-        admin: asked first where it is at hand, since it also tells from where the driver is connected.
+        admin: asked first, if there is one, since it also knows from where the driver is connected.
 
     Raises:
         OwnerAlive: a driver owns the sink.

@@ -13,7 +13,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 
 SKEW_S: Final = 5.0
-"""Seconds that a broker's clock may differ from ours. It tells its time in whole seconds."""
+"""Seconds by which a broker's clock may differ from this machine's. It tells its time in whole seconds."""
 
 _MOST_OPEN: Final = "maxActiveTransactionsPerCoordinator"
 _NEAR: Final = 0.8
@@ -49,7 +49,8 @@ def broker_version(version: str) -> Check:
 
 
 def clock(ahead_s: float | None) -> Check:
-    """Say whether the broker's clock agrees with ours. Args: seconds that it is ahead; None: it does not tell."""
+    """Say whether the broker's clock agrees with this machine's. Args: seconds that it is ahead; None: it does not
+    tell."""
     about = "clocks"
     if ahead_s is None:
         return unknown(about, "The broker's answers have no Date. Its clock can't be compared with ours.")

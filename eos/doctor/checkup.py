@@ -36,7 +36,7 @@ def checkup(client: Client, admin: Admin, namespace: str) -> list[Check]:
 
 
 def readers_not_told(error: Refused) -> Check:
-    """Say why it is not told which readers are held up. Raises the error if that is for no reason known here.
+    """Say why it is not known which readers wait. Raises the error if that is for no reason known here.
 
     Known are a role that may not ask, and a broker without transactions.
     """

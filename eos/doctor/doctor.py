@@ -4,14 +4,15 @@ Readers of a partition get what lies before its first open transaction. Two thin
 
 - waiting: a coordinator has the transaction open. It ends with its batch, by its sink's successor, by `eos sink abort`,
   or by its time-out.
-- frozen: no coordinator knows it any more. A frame arrived after the transaction's end, and opened it again on this
+- frozen: no coordinator knows it any longer. A frame arrived after the transaction's end, and opened it again on this
   partition alone. The partition is free once a later transaction of the same coordinator ends there, since that end
-  carries the low watermark below which the broker aborts what it finds (TopicTransactionBuffer.handleLowWaterMark);
-  a transaction that is still open in that coordinator holds the watermark back. The sink's next batch there does
-  it, and so does an empty transaction, which is how `heal` does it.
+  carries the low watermark below which the broker aborts what it finds (TopicTransactionBuffer.handleLowWaterMark); a
+  transaction that is still open in that coordinator holds the watermark back. The sink's next batch there does it, and
+  so does an empty transaction, which is how `heal` does it.
 
 Healing a partition on which the transaction was *committed* hides its rows from every new reader: the broker filters
-aborted transactions by their id. Nothing can prevent that any more, so it is said, and done only on demand.
+aborted transactions by their id. Nothing can prevent that any longer, so the command says so, and does it only on
+demand.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def backlogs(
 ) -> Iterator[Check]:
     """Look at how much is used of the backlog quotas in force on a topic: of its partitions, the one nearest to it.
 
-    Raises NetworkError where that is not told.
+    Raises NetworkError where that is not known.
     """
     used = {topic: if_there(admin.backlog, topic) or _NOTHING for topic in physical_topics} if quotas else {}
     for quota in quotas:

@@ -56,7 +56,7 @@ class SinkState:
         former_run_id: of the run that owned the sink before, as far back as the log is retained.
         takeovers: how many of the newest records are takeovers by another run; see RECENT.
         unfinished: what was begun after it.
-        open: whether a coordinator has the unfinished transaction open; None where that was not asked, or not told.
+        open: whether a coordinator has the unfinished transaction open. None where that was not asked, or is not known.
         problem: why the log can't be read, or does not tell what the sink has done; None where it does.
     """
 

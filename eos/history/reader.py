@@ -21,7 +21,7 @@ MAX_HELD_BYTES = 64 * 1024 * 1024
 class HistoryUnavailable(EosError):
     """The range can't be read past the brokers, or not to its end: read the rest through them, which decide.
 
-    It says nothing of the data. A segment that is missing here may still be read by a broker, and a loss is told there.
+    It says nothing of the data. A broker may still read a segment that is missing here, and reports a loss.
     """
 
 

@@ -1,4 +1,4 @@
-"""The segments of a topic: its ledgers, and where each one's entries are. Told by the admin API alone.
+"""The segments of a topic: its ledgers, and where each one's entries are. Only the admin API knows it.
 
 `internalStats?metadata=true` needs the right to consume, and gives each ledger with its metadata in BookKeeper (without
 the password) and whether it was offloaded; `internal-info` names the UUID of an offloaded one, not its bucket.

@@ -1,7 +1,7 @@
 """Whether readers find what a sink's markers promise: each batch's rows once, and none of an aborted transaction.
 
-A MARKER names the rows of its batch by topic, and each stored entry names its transaction. So the rows of every batch
-can be counted by whoever reads the topics, whatever else is in them. Three things can be wrong: rows are missing, there
+A MARKER names the rows of its batch by topic, and each stored entry names its transaction. So every reader of the
+topics can count the rows of every batch, whatever else is in them. Three things can be wrong: rows are missing, there
 are too many, or rows are readable whose transaction left no MARKER.
 
 Rows that are missing may have been deleted by retention. They were not if the topic still has what was stored before

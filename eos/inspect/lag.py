@@ -3,7 +3,7 @@
 A broker's `msgBacklog` counts stored entries, transaction markers and the entries of aborted transactions among them. A
 reader never gets those, so the figure of a subscription that has read everything need not be 0, and a topic written by
 transactions seems to lag more the smaller they are. The command reads the entries after the subscription's position,
-and counts those that arrive. It acknowledges nothing. Where the subscription stands is told by the admin API.
+and counts those that arrive. It acknowledges nothing. The admin API says where the subscription stands.
 """
 
 from __future__ import annotations

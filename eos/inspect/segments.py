@@ -1,6 +1,6 @@
 """The segments of a topic, where each is stored, and which reader `read.from = auto` takes for it.
 
-Told by the admin API, and by secondary storage, which is asked whether it has a segment. Nothing is read.
+From the admin API, and from secondary storage, which is asked whether it has a segment. Nothing is read.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TopicSegment:
         entries: how many it holds, markers and aborted ones included.
         bytes: of its entries; 0 of the open one, which the broker does not count.
         storage: where it is.
-        bookies: the ids of those that store entries of it; empty where they are not told.
+        bookies: the ids of those that store entries of it. Empty where they are not known.
         reader: which one read.from = auto takes.
     """
 

@@ -77,7 +77,7 @@ def _make(home: Path, java: Path) -> None:
     _keytool(home, java, "-exportcert", "-rfc", "-alias", _SIGNER, "-file", str(scratch))
     _keytool(home, java, "-delete", "-alias", _SIGNER)
     scratch.chmod(0o644)  # no secret: clients of other users may read it
-    scratch.replace(authority_file(home))  # at last: whoever finds it finds all
+    scratch.replace(authority_file(home))  # at last: a reader that finds it finds all
 
 
 def _keytool(home: Path, java: Path, *words: str) -> None:

@@ -32,7 +32,7 @@ def spark_flags(home: Path, flags: Sequence[str], class_path: Sequence[Path] = (
         home: Spark's, as drivers get it in SPARK_HOME: by another path it is another class path.
         flags: what the drivers' JVMs run with besides: an archive is good for one garbage collector.
         class_path: what drivers have before Spark's jars (`spark.driver.extraClassPath`).
-        tell: told before the training, and when it failed; then `flags` come back as they are.
+        tell: called before the training, and when it failed. Then `flags` come back as they are.
     """
     archive = _archive([*class_path, *_jars(home / "jars")], flags)
     with places.locked("classes", tell):

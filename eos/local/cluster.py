@@ -190,7 +190,7 @@ class LocalCluster(InFolder):
             member.kill()
 
     def stop(self, keep_data: bool = False) -> None:
-        """As of every local Pulsar; what has been removed is started anew."""
+        """As of every local Pulsar. A removed part is started again."""
         super().stop(keep_data)
         if not keep_data:
             self._plan, self._members = None, {}

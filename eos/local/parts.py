@@ -94,7 +94,7 @@ class Plan:
 
     @property
     def session_ms(self) -> int:
-        """`session_s`, as bookies and brokers are told it."""
+        """`session_s`, in the form for bookies and brokers."""
         return round(1000 * self.session_s)
 
     def parts(self, home: Path) -> list[ClusterPart]:

@@ -33,7 +33,7 @@ def cache() -> Path:
 
 @contextmanager
 def locked(name: str, tell: Tell = quiet) -> Iterator[None]:
-    """Hold the lock `name` of the cache folder; the system lets go of it when the process dies.
+    """Hold the lock `name` of the cache folder. The system frees it when the process dies.
 
     The lock files stay: removing one would let two processes hold "the" lock.
 

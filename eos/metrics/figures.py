@@ -166,7 +166,7 @@ class Labels:
 
 
 def first_figures(sink: str) -> Iterator[tuple[Figure, tuple[str, ...], float]]:
-    """Yield the counters that a sink begins with: a rate can only be told of what was there before. Args: its label."""
+    """Yield the counters that a sink begins with, since a rate needs a first value. Args: its label."""
     yield TRANSACTIONS, (sink,), 0
     for outcome in get_args(Outcome):
         yield BATCHES, (sink, outcome), 0

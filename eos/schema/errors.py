@@ -32,7 +32,7 @@ class Unencodable(_WrongValue):
 
 
 class Wrong(Exception):
-    """Something is wrong with one of the values in hand.
+    """One of the values of a call is wrong.
 
     Attributes:
         path: of the field.

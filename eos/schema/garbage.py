@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Let no collection begin inside. For code that makes no cycles: each collection would look at its objects in vain.
+    """Let no collection begin inside. For code without cycles: a collection would look at its objects for nothing.
 
     Threads share the switch. Where two of them are inside, it is on again when the one that turned it off has left.
     """

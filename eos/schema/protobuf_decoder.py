@@ -1,8 +1,8 @@
 """Protobuf values, read by Google's library as they lie in their bytes (`raw_descriptor`), and then by the schemas.
 
-A field is known by its number, and what it means is told by the version that it was written with: whether a missing
-field is null or 0, and which name a number of an enum has. The names of an enum are taken over, so two versions may
-number them differently. Which types go together is in `eos.schema.conversions`.
+A field is known by its number. The version that it was written with says what it means: whether a missing field is null
+or 0, and which name a number of an enum has. The names of an enum are taken over, so two versions may number them
+differently. Which types go together is in `eos.schema.conversions`.
 """
 
 from __future__ import annotations

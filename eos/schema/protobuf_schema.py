@@ -66,7 +66,7 @@ def is_repeated(field: Any) -> bool:
 
 
 def is_required(field: Any) -> bool:
-    """Whether a message without it can't be read; told as `is_repeated`."""
+    """Whether a message without it can't be read, in the way of `is_repeated`."""
     if hasattr(field, "is_required"):
         return bool(field.is_required)
     return bool(field.label == FieldDescriptor.LABEL_REQUIRED)

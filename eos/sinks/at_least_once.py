@@ -7,7 +7,7 @@ writes the whole batch again, or the next run, to which Spark hands it over. So 
 twice.
 
 Before anything of a batch is sent, the checkpoint says that it was begun: a later run that is to write exactly once
-refuses a batch that may be visible already. Why each crash is safe is told in docs/how-to/guarantees.md.
+refuses a batch that may be visible already. docs/how-to/guarantees.md says why each crash is safe.
 """
 
 from __future__ import annotations

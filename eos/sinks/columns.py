@@ -126,7 +126,7 @@ class ColumnRoles:
 def roles_of(
     schema: StructType, value_format: ValueFormat, *, topic: str | None, named: Mapping[str, str]
 ) -> ColumnRoles:
-    """Return what becomes of the columns of a DataFrame; needs no session, and runs nothing.
+    """Return the use of each column of a DataFrame. Needs no session, and runs nothing.
 
     Args:
         schema: of the DataFrame.

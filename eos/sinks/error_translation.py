@@ -4,8 +4,8 @@ Of a Python error Spark gets the text of its traceback only, and asks of that te
 (StreamExecution.isInterruptionException, Spark 4.3). Two kinds of text matter:
 
 - One that holds "py4j.protocol.Py4JJavaError: An error occurred while calling" is searched with a pattern that takes
-  stack for each character (PROXY_ERROR): a long one ends the query's thread with a StackOverflowError. So no Java
-  error leaves the sink, not even as the cause of one of ours.
+  stack for each character (PROXY_ERROR): a long one ends the query's thread with a StackOverflowError. So no Java error
+  leaves the sink, not even as the cause of one of `eos.errors`.
 - One that holds "org.apache.spark.SparkException", "cancelled" and the run's id, which is the query's job group, is
   the end of a query that was stopped: Spark logs no error and raises none.
 """
@@ -38,7 +38,7 @@ log = logging.getLogger("eos.sink")
 
 
 def words_of(error: BaseException) -> str:
-    """Return an error's own words, and the name of its type where it is not one of ours."""
+    """Return an error's own words, and the name of its type where it is not one of `eos.errors`."""
     return str(error) if isinstance(error, EosError) else f"{type(error).__name__}: {error}"
 
 
@@ -46,8 +46,8 @@ def as_it_leaves(error: EosError | Py4JError | PySparkException, batch_id: int, 
     """Return the error to raise, `from None`, in place of one that ended the commit of a batch.
 
     Args:
-        error: an error of ours, or of a call into Spark's JVM that was made before the control log was asked about
-            the batch; those that come later, of the delivery and of a replay, are errors of ours already.
+        error: one of `eos.errors`, or of a call into Spark's JVM that was made before the control log was asked about
+            the batch. Later errors, of the delivery and of a replay, are of `eos.errors` already.
         batch_id: of the micro-batch in hand.
         query: the streaming query that called the sink, as far as that is known by now.
 
@@ -120,7 +120,7 @@ def _before_the_log(error: NetworkError | Py4JError | PySparkException, batch_id
 
 
 class _OneLine(logging.Filter):
-    """Takes the traceback off what py4j logs of an error of ours, and drops what it logs of a stop."""
+    """Takes the traceback off what py4j logs of an error of `eos.errors`, and drops what it logs of a stop."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether the record is to be logged."""

@@ -70,7 +70,7 @@ def _note(name: str, given: Iterable[object], error: BaseException) -> None:
 def _note_stray(name: str, error: BaseException) -> None:
     """Note that a sink could not be made in a thread that a batch function may have started.
 
-    A query whose batches go to a sink of this name is told. Any other one may have nothing to do with the thread.
+    A query whose batches go to a sink of this name learns of it. Any other one may have nothing to do with the thread.
     """
     for query in queries_of_stray(None, None, name):
         if query.read(REGISTRATION) is not None or sinks_of(query, name):

@@ -16,7 +16,7 @@ def message_rows(
 
     Args:
         df: what the user hands to the sink.
-        roles: what becomes of its columns, by `roles_of` for the same format.
+        roles: the use of its columns, by `roles_of` for the same format.
         value_format: "raw" takes the column `value`; "json" builds it from the payload's columns; "avro" and "protobuf"
             make a struct of them, which is still to be encoded, as is the column `value` with "schema".
         ignore_null_fields: whether "json" leaves null fields out; None: as the session's

@@ -113,7 +113,7 @@ class Metrics:
             self._count_attempt()
 
     def sends(self) -> None:
-        """Note that rows are about to be sent without a transaction: some may be visible, whatever comes of it."""
+        """Note that rows are about to be sent without a transaction. Some may be visible, whatever the result."""
         with self._lock:
             self._batch.shown = True
 
@@ -122,7 +122,7 @@ class Metrics:
         self._batch.attempts += 1
 
     def transaction_ended(self) -> None:
-        """Note that no transaction is open any more."""
+        """Note that no transaction is open any longer."""
         with self._lock:
             self._open_since = None
 

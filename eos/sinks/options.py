@@ -177,7 +177,7 @@ def names_checked(check: Callable[[list[str]], None]) -> Callable[[Callable[_Giv
     """Have a function take its options in each spelling, and answer a wrong name with InvalidInput, not a TypeError.
 
     Args:
-        check: told the names of the options that a caller gives; raises InvalidInput.
+        check: called with the names of the options that a caller gives. Raises InvalidInput.
     """
 
     def around(make: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
@@ -221,7 +221,7 @@ _REMOVED: Mapping[tuple[str, object], str] = {
     ("guarantee", "deduplicated"): "a write that the broker has failed may be stored all the same, and its rows could "
     'be there twice. Use "exactly-once", or "at-least-once" where brokers have no transactions (docs/scope.md).'
 }
-"""{(option, value): why it is not there any more, and what to use}."""
+"""{(option, value): why it is no longer there, and what to use}."""
 
 _OF_TRANSACTIONS = ("transaction_timeout_s", "markers_kept", "principal")
 

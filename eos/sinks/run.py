@@ -52,7 +52,7 @@ class RunContext:
     Attributes:
         options: the sink's.
         client: the cluster.
-        metrics: told of steps and outcomes.
+        metrics: called with steps and outcomes.
         session: of the run's first batch.
         query: the streaming query; None outside one.
         identity: of the run's first batch.
@@ -83,7 +83,7 @@ class Run:
     """Whether a batch that it was not given is missing from the output."""
 
     _AGAIN: ClassVar[tuple[type[BaseException], ...]] = (InvalidInput, NotCommitted, Fenced)
-    """After these the same batch is taken again. The last is for good: the owner refuses whatever comes."""
+    """After these the same batch is taken again. The last is for good: the owner refuses all later calls."""
 
     def __init__(
         self, run_id: str, query: spark.Query | None, metrics: Metrics, taken: dict[int, str] | None = None

@@ -23,8 +23,8 @@ def check_columns(
 ) -> Registered | None:
     """Return the schema that the values are written by; None where they are bytes of no schema.
 
-    Args: the columns of a DataFrame; what becomes of them; how they become values; the topic; its newest schema, None
-    where it has none.
+    Args: the columns of a DataFrame, their use, how they become values, the topic, and its newest schema, None where it
+        has none.
 
     Raises InvalidInput for columns that do not fit the schema, naming the field and both types, and for a schema of
     another kind than the format's.

@@ -144,7 +144,7 @@ class SharedRun:
             replayed=isinstance(error, ReplayFailed),
             partly=self._written is not None and batch_id <= self._written,  # a thread may be late
         )
-        if isinstance(error, Fenced):  # for good: the run itself refuses whatever comes
+        if isinstance(error, Fenced):  # for good: the run itself refuses all later calls
             self._failed.first = None
         if self.query is not None and not stopped:
             with logged(f"batch {batch_id} failed, and the query could not be told"):
@@ -157,7 +157,7 @@ class SharedRun:
                     self._watch.start()
 
     def _end_query(self, words: str) -> None:
-        """End the query, whose function swallows errors: it would read on, and write no batch any more."""
+        """End the query, whose function swallows errors. Otherwise it would read on, and never write a batch again."""
         assert self.query is not None, "there is no query to end"
         log.error("The query ends, since an error did not leave foreachBatch. %s", words)
         self.query.end_after_batch()

@@ -74,7 +74,7 @@ class PulsarBrokers:
     def topics(self, *, all_named: bool) -> Iterable[str]:
         """Return the physical topics that the options select now.
 
-        A query that begins needs all that are named, and is told at once if no broker can be asked; one that runs asks
+        A query that begins needs all that are named, and fails at once if no broker can be asked. One that runs asks
         again. Raises TopicMissing for a named one that is missing, if all of them must be there.
         """
         select = self._selected if all_named else _patient(self._selected)

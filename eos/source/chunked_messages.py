@@ -126,7 +126,7 @@ def _read_again(
             unread.update(entry.id for entry in arrived if entry.damage and entry.id < last.id)
             for entry in arrived:
                 if entry.metadata.uuid != last.metadata.uuid:
-                    continue  # of an earlier range: perhaps of a key that nobody has any more
+                    continue  # of an earlier range: perhaps of a key that nobody has any longer
                 try:
                     whole = assembler.take(entry)
                 except ChunksMissing:

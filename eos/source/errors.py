@@ -14,11 +14,11 @@ log = logging.getLogger("eos.source")
 
 
 class DataLost(InvalidInput):
-    """Data can't be read any more. Callers raise it, or only warn, as `failOnDataLoss` says."""
+    """Data can't be read any longer. Callers raise it, or only warn, as `failOnDataLoss` says."""
 
 
 def lost(topic: str, what: str) -> str:
-    """Return the message for data that can't be read any more. Args: the physical topic; what is known."""
+    """Return the message for data that can't be read any longer. Args: the physical topic; what is known."""
     return f"data of {topic} was lost: {what}.{named_by('failOnDataLoss')}"
 
 
@@ -52,7 +52,7 @@ def stored_at(entries: Sequence[Entry], row: int) -> str:
 
 
 Damaged = Callable[[DamagedFrame | UnreadableMessage], None]
-"""Is told of an entry or a message that can't be read. It raises, or leaves it out."""
+"""Called with an entry or a message that can't be read. It raises, or leaves it out."""
 
 
 def refused(damage: DamagedFrame | UnreadableMessage) -> None:

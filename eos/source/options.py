@@ -1,9 +1,8 @@
 """The options of the source: their table, and how they are read.
 
 Spark hands option names over in lower case, so a name counts in any case, and in each spelling of `eos.option_names`. A
-name that Spark's Kafka
-source or the other Pulsar connector knows is taken where it means the same, and otherwise
-answered with ours.
+name that Spark's Kafka source or the other Pulsar connector knows is taken where it means the same, and otherwise
+answered with the name here.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class SourceOptions:
         start, end: where reading begins and ends; the end counts for batches only.
         subscription: the durable subscription of a streaming query; "" for a batch read.
         fail_on_data_loss: whether a proven loss ends the query, or is a warning.
-        skip_damaged: whether an entry or a message that can't be read is left out, and only told of in the log.
+        skip_damaged: whether an entry or a message that can't be read is left out, with only a line in the log.
         max_message_bytes: bytes that an entry, or a message in chunks, may have once it is decompressed.
         limits: how much a micro-batch may hold; None: everything there is.
         admin_url: of the admin API, which tells of ledgers; None: ranges are read whole.

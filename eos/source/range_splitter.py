@@ -19,7 +19,7 @@ from eos.source.offsets import Position
 from eos.source.ranges import Range
 
 PART_BYTES = 128 * 1024 * 1024
-"""As many as Spark puts into one partition of files, unless it is told otherwise."""
+"""As many as Spark puts into one partition of files by default."""
 
 
 class TopicLedgers(Protocol):

@@ -52,7 +52,7 @@ class TopicState:
 
     Attributes:
         last: the last message that can be delivered; None where there is none.
-        stands: the entry up to which the subscription has let go.
+        stands: the entry up to which the subscription has acknowledged.
         made: whether the subscription was gone since the last look, and was made again at the beginning of the topic.
     """
 

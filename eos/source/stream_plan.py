@@ -58,7 +58,7 @@ class Brokers(StoredPlaces, Protocol):
         ...
 
     def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
-        """Make sure that the query's durable subscription exists on a topic; return the last entry that it lets go.
+        """Make sure that the query's durable subscription exists. Return the last entry that it has acknowledged.
 
         A subscription that exists stays where it is, and a new one begins at `start`. A new query is refused where
         the two differ. Raises TopicMissing, InvalidInput.
@@ -153,7 +153,7 @@ class StreamPlan:
         self._until = self._lasts()
 
     def latest(self, start: Offsets, limits: Limits | None) -> Offsets:
-        """Return the end of the batch that begins at `start`, and let go of what lies before `start`.
+        """Return the end of the batch that begins at `start`, and acknowledge everything before `start`.
 
         Args: what Spark's commit log has; the options' limits, or None for all that there is.
         Raises InvalidInput for what is lost, unless a loss is only warned of.
@@ -229,7 +229,7 @@ class StreamPlan:
         return self._begins
 
     def _starts(self, start: Offsets, end: Offsets) -> Mapping[str, Position]:
-        """Return where a batch begins: the first one where it was planned to, whatever Spark was told since."""
+        """Return where a batch begins: the first one where it was planned to, whatever Spark names since."""
         if start == self._asked and not end.starts:
             # A version planned it that wrote no start, and it is where the subscription stands.
             return {topic: self._pinned(topic, self._start, new_query=False) for topic in start.topics}

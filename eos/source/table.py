@@ -220,7 +220,7 @@ SYNONYMS = {
     "pulsar.client.tlskeyfilepath": "tls_key",
     "pulsar.client.listenername": "listener_name",
 }
-"""{another connector's name, in lower case: ours, which means the same}."""
+"""{another connector's name, in lower case: the name here, which means the same}."""
 
 _TIME = "use startingTime or endingTime, with an ISO 8601 time or milliseconds since 1970"
 _TOKEN = (

@@ -81,7 +81,7 @@ def readable(columns: SourceColumns, entries: Sequence[Entry], damaged: Damaged)
 
     Entries are halved until the one that can't be read as a whole is alone.
 
-    Args: is told of each entry and message that can't be read.
+    Args: called with each entry and message that can't be read.
     """
     if len(entries) == 1:
         yield from _readable_of_one(columns, entries, damaged)

@@ -1,4 +1,4 @@
-"""Frees in time what Python has let go of in Spark's JVM.
+"""Frees objects in Spark's JVM in time that Python no longer uses.
 
 A Java object of py4j and the methods that were called of it refer to each other (`JavaObject._methods`,
 `JavaMember.container`), so Python frees it by its collector alone, and until then the JVM keeps what it stands for: of

@@ -79,7 +79,7 @@ class Query:
             return False
 
     def offsets(self, batch_id: int) -> str:
-        """Return the text of `offsets/<batch_id>`, word for word.
+        """Return the unchanged text of `offsets/<batch_id>`.
 
         Spark writes the file before it calls the batch function, and never again
         (`MicroBatchExecution.constructNextBatch`).
@@ -125,7 +125,7 @@ class Query:
         self._files.remove(name)
 
     def end_with(self, why: str | None) -> None:
-        """Have the query end with an error, unless another one ends it; None: not any more.
+        """Have the query end with an error, unless another one ends it. None: no longer.
 
         Of a failure that the batch function swallows Spark learns nothing: it notes the batch, and the last one of a
         run would end the query as if all were well. The error that ended a run is kept in
@@ -147,7 +147,7 @@ class Query:
 def current_query(session: SparkSession | None = None, known: Query | None = None) -> Query | None:
     """Return the streaming query whose batch function runs in this thread, or None outside one.
 
-    The query is told by its thread. The function can change all else that Spark shows in it: `sc.setJobGroup` and
+    The thread names the query. The function can change all else that Spark shows in it: `sc.setJobGroup` and
     `sc.setLocalProperty` replace the names of query and run, and a thread that was made in it inherits them.
 
     Args:

@@ -92,7 +92,7 @@ def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
     end_later(run_id, execution)
     deadline, quiet = time.monotonic() + timeout_s, 0
     while thread.isAlive():
-        # Between two triggers it sleeps, maybe for hours, and no batch begins any more: it can be woken at once.
+        # Between two triggers it sleeps, maybe for hours, and no further batch begins. It can be woken at once.
         quiet = 0 if wrapper.status().isTriggerActive() else quiet + 1
         if quiet >= _QUIET_LOOKS:
             query.stop()

@@ -16,7 +16,7 @@ from eos.errors import NotCommitted
 Jvm = Any  # py4j objects have no types
 
 ENOUGH_STAGES: Final = 200
-"""Where Spark retains fewer ended stages than this for its UI, jobs beside ours could push ours out before we look."""
+"""Where Spark retains fewer ended stages than this for its UI, other jobs could push the sink's out before it looks."""
 
 _QUICK_S = 0.02
 _LONG_S = 1.0
@@ -106,7 +106,7 @@ def prove_run(
         if stage is not None and _ran(stage, partitions, retries):
             return
         if stage is not None and (stage.currentAttemptId != 0 or (stage.numFailedTasks and not retries)):
-            break  # nothing that is told later changes that
+            break  # nothing that comes later changes that
     if stage is None:
         raise NotCommitted(f"Spark knows nothing of stage {stage_id} any more, so it is not proven to have run once.")
     if stage.currentAttemptId != 0:
@@ -122,7 +122,7 @@ def prove_run(
 
 
 def _looks(session: SparkSession, stage_id: int) -> Iterator[SparkStageInfo | None]:
-    """Look at a stage until all that Spark has to tell of it is told, or for a minute."""
+    """Look at a stage until Spark has reported all of it, or for a minute."""
     context = session.sparkContext
     records: Records = _own.get(context) or context.statusTracker()
     began = time.monotonic()

@@ -132,7 +132,7 @@ def numbers_of(offsets: OffsetsLogEntry) -> dict[str, int]:
 def clocks_of(offsets: OffsetsLogEntry) -> list[str]:
     """Return the paths at which sources that count seconds have noted when their clock began.
 
-    The offset of such a source is a bare number (RateStreamMicroBatchStream). Without the note its clock begins anew,
+    The offset of such a source is a bare number (RateStreamMicroBatchStream). Without the note its clock begins again,
     and Spark ends with "assertion failed: startSeconds > endSeconds".
     """
     counting = (source is not None and source.isdecimal() for source in offsets.sources)

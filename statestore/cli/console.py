@@ -48,7 +48,7 @@ def bar(what: str = "", total: int | None = None, *, stays: bool = False) -> Ite
 
     Args:
         what: a word before the bar.
-        total: how much there is; None: it is told later.
+        total: how much there is. None: not known yet.
         stays: the last state of the bar stays on the terminal.
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

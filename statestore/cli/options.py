@@ -83,7 +83,7 @@ def settings_of(conf: Sequence[str] | None) -> dict[str, str]:
 
 
 def cluster_of(uri: str, by: ConnectionSettings) -> Cluster:
-    """Return the cluster of a topic's address, as the caller reaches it. Raises InvalidInput for TLS in vain."""
+    """Return the cluster of a topic's address, as the caller reaches it. Raises InvalidInput for TLS without a use."""
     from statestore.savepoints.topic import TopicAddress
 
     return by.cluster(TopicAddress.parse(uri).service_url)

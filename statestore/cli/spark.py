@@ -22,7 +22,7 @@ def spark_for(
 ) -> Iterator[SparkSession]:
     """Make a Spark session that is connected to the trees of some addresses, and stop it at the end of the block.
 
-    A wrong `bk://` address is told soon: Spark's own tasks would wait as patiently as a job.
+    A wrong `bk://` address fails soon. Spark's own tasks would wait as patiently as a job.
 
     Args:
         options: Hadoop options `fs.bk.…`.

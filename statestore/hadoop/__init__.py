@@ -1,1 +1,1 @@
-"""Hadoop's file systems, through Spark's JVM or one of our own, and what makes a session ready for `bk://`."""
+"""Hadoop's file systems, through Spark's JVM or an own one, and the settings that make a session ready for `bk://`."""

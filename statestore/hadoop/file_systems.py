@@ -1,4 +1,4 @@
-"""Hadoop's file systems from Python: through the JVM of the active Spark session, or a small JVM of our own."""
+"""Hadoop's file systems from Python: through the JVM of the active Spark session, or a small JVM of this process."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ class Hadoop:
         """Return access through a JVM that has `bk://`.
 
         Args:
-            spark: whose JVM and Hadoop configuration to use. None: the active Spark context's, if it knows `bk://`;
-                else a JVM of our own, one for each Python process, which ends with it.
+            spark: whose JVM and Hadoop configuration to use. None: the active Spark context's, if it knows `bk://`.
+                Else an own JVM, one for each Python process, which ends with it.
             options: Hadoop options `fs.bk.…`. With options the file systems are the caller's own instances, since
                 Hadoop otherwise gives out those that were made first, with their options.
-            make_root: False: in a JVM of our own, an address in whose tree no file was ever written is refused.
-            own_jvm: take a JVM of our own also where a Spark context is active, as a command does.
+            make_root: False: in an own JVM, an address in whose tree no file was ever written is refused.
+            own_jvm: start an own JVM also where a Spark context is active, as a command does.
 
         Raises:
             InvalidInput: an option is wrong, or `spark` was made without `configure_spark`.
@@ -143,7 +143,7 @@ class Hadoop:
                 return self._file_systems[key]
 
     def connect(self, uri: str) -> None:
-        """Connect to the ZooKeeper of a `bk://` address, unless this process is; in a JVM of our own, first use does.
+        """Connect to the ZooKeeper of a `bk://` address, unless this process is. In an own JVM the first use does.
 
         Where none can be, since nobody knows the host, or all servers refuse connections for some seconds, it says so
         soon. For another the call waits as `fs.bk.patience.ms` says, and a warning of `statestore.hadoop` tells of it.
@@ -367,7 +367,7 @@ def _explain(uri: str, exception: Any) -> StateStoreError:
 
 
 def _context(spark: SparkSession | None) -> Any:
-    """The Spark context to go through, or None for a JVM of our own."""
+    """The Spark context to go through, or None for an own JVM."""
     try:
         from pyspark import SparkContext
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""A small JVM of our own, for callers without a Spark session: Java with Spark's jars and ours, started by py4j.
+"""A small JVM for callers without a Spark session: Java with Spark's jars and that of `bk://`, started by py4j.
 
 It is ready after 0.7 s, where spark-submit, pyspark's own way, takes 3 s, which every command would wait for.
 """

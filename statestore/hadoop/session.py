@@ -81,7 +81,7 @@ def session(options: Mapping[str, object], settings: Mapping[str, str]) -> Itera
 
     Args:
         options: as of `configure_spark`.
-        settings: of Spark; under spark-submit those that it was told count too.
+        settings: of Spark. Under spark-submit those of its command line count too.
 
     Raises:
         SparkMissing: there is no PySpark, or it is too old; it says what to install.

@@ -1,6 +1,6 @@
 """Rescaling: the state of a query in another number of partitions, in a new checkpoint.
 
-Spark fixes the number of state partitions with the first batch. Its own offline repartitioning writes state anew, as a
+Spark fixes the number of state partitions with the first batch. Its own offline repartitioning writes state again, as a
 batch that reads nothing: after batch n comes n + 1, with the offsets of n, and the query goes on with n + 2. Here it
 works on a copy, and what it has written is compared with what it has read.
 

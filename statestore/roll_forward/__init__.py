@@ -1,7 +1,7 @@
 """In step: state that was restored at batch n is rolled forward to batch m, which the sink's output is at.
 
-The sink's control log keeps the file `offsets/<batch>` of each committed batch, word for word, in its MARKER. Batches
-n + 1 … m are run again one at a time, each with exactly those offsets; the sink sees that they are committed and writes
+The sink's control log keeps the file `offsets/<batch>` of each committed batch, byte for byte, in its MARKER. Batches n
++ 1 … m are run again one at a time, each with exactly those offsets; the sink sees that they are committed and writes
 nothing, but runs the DataFrames, which advances the state. Each is a start of the user's query with the trigger `once`:
 Spark runs a batch that has offsets and no commit, and ends (`MicroBatchExecution.populateStartOffsets`). With the
 offsets of several such batches it would jump to the newest, hence one at a time.

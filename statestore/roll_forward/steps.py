@@ -43,7 +43,7 @@ class RollForwardStep(StrEnum):
 
 
 Observer = Callable[[RollForwardStep, int], None]
-"""Told after each step, with the batch that the state is at, or that is being replayed."""
+"""Called after each step, with the batch that the state is at, or that is being replayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def restore_in_step(
         source_logs_of: where to take the logs of file sources from; None: the checkpoint that the savepoint is of.
         options: Hadoop options `fs.bk.…`.
         cluster: credentials and TLS for the savepoint's topic.
-        observer: told after each step.
+        observer: called after each step.
 
     Raises:
         InvalidInput: it can't be brought in step, or a driver is at work on the sink (`OwnerAlive`); found

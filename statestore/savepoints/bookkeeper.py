@@ -48,7 +48,8 @@ def create(
         operators: how many stateful operators the query has; None: as many as our sink has noted, else not known.
             Then a warning says that state may be lost unseen.
         options: Hadoop options `fs.bk.…`.
-        spark: whose JVM reads the few files that say what is needed; None: the active one's, or a small one of our own.
+        spark: the session whose JVM reads the few files that say what is needed. None: the active one's, or a small own
+            JVM.
 
     Raises:
         InvalidInput: the name is taken or is none, the batch isn't committed.
@@ -63,7 +64,7 @@ def create(
 
 
 def make(store: SavepointStore, name: str, batch_id: int | None, operators: int | None = None) -> Savepoint:
-    """Make a savepoint of the checkpoint at the store's address, as `create` does; the sink is not told.
+    """Make a savepoint of the checkpoint at the store's address, as `create` does. The sink does not learn of it.
 
     The query may go on, and clean up, meanwhile. When it removes a file of the cut, or frees its ledger, before the
     ledger is held, a newer cut is taken.

@@ -1,8 +1,8 @@
 """Savepoints made again and again. The newest few are kept.
 
 A savepoint is made first, and older ones are deleted only when it is ready: there is always one, once there was one. A
-failure is told, and the next round tries again; the query notices nothing, since a savepoint only reads its checkpoint.
-A process that dies leaves one that shows as abandoned, which the next round deletes.
+failure is reported, and the next round tries again. The query notices nothing, since a savepoint only reads its
+checkpoint. A process that dies leaves one that shows as abandoned, which the next round deletes.
 
 Names are unique in a tree, which holds many checkpoints: a name has the query's id in it and the second in which it was
 made. Two processes that make one of the same query in the same second are left: the later takes the next free second.
@@ -83,8 +83,8 @@ class Schedule:
         """Make a savepoint, and delete what is too many.
 
         Raises:
-            StateStoreError: what `create` raises; then nothing was deleted. That an old one could not be deleted is
-                told in `Round.failures`.
+            StateStoreError: what `create` raises; then nothing was deleted. `Round.failures` says if an old one could
+                not be deleted.
         """
         store = SavepointStore.of(self.checkpoint, self.options)
         before = self._ours(store)

@@ -279,7 +279,7 @@ class Seen:
     follows once more and whole, nothing is lacking.
 
     Attributes:
-        name: the savepoint's, or its id as long as no message has told the name.
+        name: the savepoint's, or its id until a message has its name.
         next: the number that must come next.
         gap: the first number that is missing, or None.
         manifest: once it has come.

@@ -49,7 +49,7 @@ _END_PATIENCE_S = 120.0
 _DELETED = "A message TTL, a backlog quota or a command may have deleted savepoints that were there"
 
 Progress = Callable[[int, int], None]
-"""Told bytes done and bytes in all, after each message."""
+"""Called with bytes done and bytes in all, after each message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ class _Writing:
 def _in_transaction(
     client: Client, coordinator: int, topic: str, timeout_s: float, send: Callable[[Producer, TxnId], None]
 ) -> TxnId:
-    """Send into a new transaction; when this returns, it is open, and nothing can be sent into it any more."""
+    """Send into a new transaction. When this returns, it is open, and nothing can be sent into it any longer."""
     try:
         with open_transaction(client, coordinator, [topic], timeout_s, _patience) as txn:
             # Closed, with the broker's confirmation, before the end: a send that comes later would undo the commit.

@@ -85,7 +85,7 @@ class LedgerReader:
             window: how many requests are under way at once, so that `window` times `batch_bytes` wait in memory at
                 most, and one entry of each request where entries are larger. Default 3.
             batch_bytes: bytes that one request asks for, about. Default 4 MiB.
-            entry_bytes: bytes of an entry, about. Default: told by the metadata of a closed ledger, else 4 KiB.
+            entry_bytes: bytes of an entry, about. Default: as the metadata of a closed ledger say, else 4 KiB.
             patience_s: how long an entry is asked for while bookies can't be reached. Default 20.
         """
         self._bookies, self._metadata, self._refresh = bookies, metadata, refresh

@@ -51,7 +51,7 @@ class StoredObject:
 
 
 class Window:
-    """The bytes of a part of an object, from its beginning on: what has been used is let go of.
+    """The bytes of a part of an object, from its beginning on. Used bytes are freed.
 
     Attributes:
         at: the place in the object that comes next.

@@ -85,7 +85,7 @@ class Buffer:
 
 
 def if_there(ask: Callable[[str], _Told], topic: str) -> _Told | None:
-    """Return what is told of a physical topic of a topic that exists; None where it is missing, and so holds nothing.
+    """Return the answer about a physical topic of a topic that exists. None where it is missing, and so empty.
 
     A broker with default settings removes partitions that nobody uses and that hold nothing.
     """
@@ -132,7 +132,7 @@ class Admin(AdminRequests):
             return True
 
     def clock_ahead_s(self) -> float | None:
-        """Return the seconds that the broker's clock is ahead of ours, to a second; None where it tells no time."""
+        """Return by how many seconds the broker's clock is ahead, to a second. None where it shows no time."""
         asked = time.time()
         told = self._ask("GET", "v2/brokers/version").headers.get("Date")
         if told is None:
@@ -270,7 +270,7 @@ class Admin(AdminRequests):
         self._ask("POST", f"v2/{path_of(topic)}/partitions", number)
 
     def properties(self, topic: str) -> dict[str, str]:
-        """Return the properties of a topic, which whoever made it has given it."""
+        """Return the properties of a topic, which its maker has given it."""
         return dict(self._json(f"v2/{path_of(topic)}/properties") or {})
 
     def set_properties(self, topic: str, properties: Mapping[str, str]) -> None:

@@ -120,7 +120,7 @@ class AdminRequests(Closing):
 
 
 class _Shown(httpx.Auth):
-    """Shows who we are with each request, by what was true at the first; anew when that is not accepted any more."""
+    """Sends the credentials with each request, those of the first, and fresh ones when these are no longer accepted."""
 
     def __init__(self, credentials: Credentials, timeout_s: float) -> None:
         self._credentials, self._timeout_s = credentials, timeout_s

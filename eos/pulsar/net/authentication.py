@@ -37,9 +37,10 @@ def provider(name: str, pickled: bytes, function: Callable[[], object]) -> Provi
 
 
 def secret(credentials: Credentials, timeout_s: float, *, fresh: bool = False) -> str:
-    """Return the token or password, asked for anew where it comes from a file or a function.
+    """Return the token or password. It is asked for again where it comes from a file or a function.
 
-    Args: whose; seconds that a function or an issuer may take; whether an issuer is asked though a token is at hand.
+    Args: whose, the seconds that a function or an issuer may take, and whether an issuer is asked though there is a
+        token.
 
     Raises:
         NoCredentials: the file can't be read; the function raised something; it or the issuer took too long.
@@ -166,7 +167,7 @@ def _run(source: Provider | OAuth2, ask: Callable[[], object], answer: Future[ob
     failed: BaseException | None = None
     try:
         found = ask()
-    except BaseException as error:  # SystemExit too: whoever waits must be told
+    except BaseException as error:  # SystemExit too: the waiting thread must know
         failed = error
     with _guard:
         del _running[source]

@@ -50,8 +50,8 @@ class BrokerLookup:
     def last_owner(self, topic: str) -> Connection:
         """Return a connection to the broker that served this physical topic last; a lookup if not known.
 
-        A broker refuses what is asked of a topic that it does not serve any more
-        (ServiceNotReady): then `forget` the topic and ask again. Raises what `owner` raises.
+        A broker refuses requests for a topic that it no longer serves (ServiceNotReady): then `forget` the topic and
+        ask again. Raises what `owner` raises.
         """
         connection = self._last.get(topic)
         if connection is None or not connection.alive:

@@ -146,7 +146,7 @@ class Client(Closing):
     def register(self, topic: str, schema: Declared, introduction: ProducerIdentity | None = None) -> None:
         """Make sure that a topic has this version of its schema. Sends no message.
 
-        Args: the topic; the schema; who asks, as the broker is told.
+        Args: the topic, the schema, and the caller's introduction to the broker.
 
         Raises Refused, with the code IncompatibleSchema, where the topic takes none, or none such.
         """
@@ -192,12 +192,12 @@ class Client(Closing):
             topic: a partition's name, or that of a topic that is not partitioned. The broker
                 may create it if it is missing: ask `partitions` first.
             access: "exclusive-with-fencing" throws out the producers that are connected, and moves the topic's epoch.
-            topic_epoch: the epoch of an earlier producer of ours, to come back if no other took the topic since.
+            topic_epoch: the epoch of an earlier producer of this caller, to come back if no other took the topic since.
             budget: bytes without a receipt, shared with other producers; default: 64 MiB of its own.
             schema: by which its values are written; the broker registers it if it is new and the topic lets it in.
                 Default: none is declared.
             stamped: whether each frame carries the version of that schema. Default True.
-            introduction: who writes, as the broker is told; a fresh name is made of it. Default: not told, and the
+            introduction: the writer's introduction to the broker. A fresh name is made of it. Default: none, and the
                 broker makes a name.
 
         Raises Fenced when the topic's epoch has moved past `topic_epoch`, TopicMissing.
@@ -368,7 +368,7 @@ class Client(Closing):
             raise InvalidInput(f"the topic {name} has {partitions} partitions. It must have none")
 
     def close(self) -> None:
-        """End every connection; whatever is open on them is lost."""
+        """End every connection. All that is open on them is lost."""
         self._pool.close()
 
     def _create(self, name: str) -> None:

@@ -197,7 +197,7 @@ class Connection:
             self._send_urgent()
 
     def close(self) -> None:
-        """End the connection; whatever is under way on it is lost."""
+        """End the connection. All that is under way on it is lost."""
         self._end(ConnectionLost(f"the connection to {self.broker} was closed by this side"))
 
     def close_idle(self) -> bool:
@@ -288,7 +288,7 @@ class Connection:
                 self._take(frame.command)
 
     def _listener(self, frame: Frame) -> Listener | None:
-        """Return whom a frame is meant for; None where that is the connection itself, or nobody any more."""
+        """Return the receiver of a frame. None where that is the connection itself, or nobody any longer."""
         command = frame.command
         kind = command.type
         if kind == _MESSAGE:

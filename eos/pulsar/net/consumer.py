@@ -33,7 +33,7 @@ _LEFT = "Consumer was not connected"
 """Its words to a consumer that leaves while its topic is closed (AbstractDispatcherSingleActiveConsumer)."""
 
 _NO_CONSUMER = "Consumer not found"
-"""Its words to a consumer that it has dropped, since its topic moves, and has not told so yet (ServerCnx)."""
+"""Its words to a consumer that it has dropped, since its topic moves, before it has said so (ServerCnx)."""
 
 _LEAVES_WITHIN_S = 10.0
 
@@ -50,7 +50,7 @@ _NO_LAST = (
 
 
 class Subscriber(ABC, Generic[L]):
-    """A subscription that the next call makes anew after the connection was lost. Thread-safe.
+    """A subscription that the next call makes again after the connection was lost. Thread-safe.
 
     Attributes:
         topic: the physical topic.

@@ -19,9 +19,8 @@ from eos.pulsar.wire.txn import TxnId
 class Coordinator:
     """One coordinator. Thread-safe.
 
-    After a lost connection the next call connects again; the call under way raises
-    ConnectionLost. No request is ever repeated here: whether to ask again is for the caller,
-    who knows what is at stake.
+    After a lost connection the next call connects again; the call under way raises ConnectionLost. No request is ever
+    repeated here. The caller decides whether to ask again, since it knows what is at stake.
 
     Attributes:
         index: its number.

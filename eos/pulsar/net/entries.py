@@ -123,7 +123,7 @@ class EntryReader(Subscriber[EntrySession], Closing):
         except (ConnectionLost, Refused) as error:  # refused: such as that it knows no such consumer, as a topic moves
             self.lost(error)
         except NetworkError:
-            line = line if self._joined is None else self._joined[0]  # it may have been joined anew to be asked
+            line = line if self._joined is None else self._joined[0]  # it may have been joined again for this question
             if line.failure is None:
                 raise
         else:
@@ -314,7 +314,7 @@ class EntryReader(Subscriber[EntrySession], Closing):
 
 
 def _last_of_ledger(before: EntryId | None, entries: list[Entry]) -> EntryId | None:
-    """Return the last entry that came of the first ledger, where they come of several; the one before them counts."""
+    """Return the last entry of the first ledger, where entries come of several. The one before them counts."""
     old = entries[0].id if before is None else before
     if entries[-1].id.ledger == old.ledger:
         return None

@@ -1,4 +1,4 @@
-"""How large the frames of a topic may be, as far as the broker's refusals have told.
+"""The size that frames of a topic may have, as far as the broker's refusals have shown.
 
 A broker tells its own limit when a connection begins. A topic may have a smaller one, the topic policy
 `maxMessageSize`, which only the admin API tells: a frame above it is refused with NotAllowedError. Nothing is ever

@@ -31,8 +31,8 @@ class InFlight:
     def patience(self, since: float, silence_s: float, until: float) -> float:
         """Return how many seconds are left to wait for a receipt; 0 or less: none.
 
-        Each receipt of any producer of this budget starts the silence anew, so that a broker that is slow is
-        not taken for one that is dead.
+        Each receipt of any producer of this budget starts the silence again, so that a slow broker is not taken for a
+        dead one.
 
         Args: when the wait began; the longest time without a receipt; the end of all waiting. Instants are
         those of `time.monotonic`.
@@ -62,7 +62,7 @@ class InFlight:
         self.release(size)
 
     def release(self, size: int) -> None:
-        """Give bytes back that get no receipt any more; with 0, just make every waiter check."""
+        """Give back bytes that get no receipt any longer. With 0, just make every waiter check."""
         with self._freed:
             self._used -= size
             self._freed.notify_all()

@@ -29,7 +29,7 @@ class Permits:
         self.overdrawn = False
 
     def start(self, *, slowly: bool) -> None:
-        """Begin anew on a line that was granted nothing yet, and with nothing held.
+        """Begin again on a line without permits, and with nothing held.
 
         Args:
             slowly: begin with a single message, and double at each `release`: an entry that ends every line then takes

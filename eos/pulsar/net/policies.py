@@ -38,7 +38,7 @@ class Backlog:
     Attributes:
         bytes: stored for it, about.
         age_s: seconds since the oldest of it was published; None where the broker has not looked yet.
-        slowest: the name of that subscription; "" where it is not told.
+        slowest: the name of that subscription. "" where it is not known.
         subscriptions: the entries of each, markers and aborted ones included; less what it acknowledged singly.
     """
 

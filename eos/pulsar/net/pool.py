@@ -20,7 +20,7 @@ Key = tuple[Address, Address | None]
 class Pool:
     """Connections by address, and by the broker that a proxy connects to.
 
-    A forked child starts with no connections: those of its parent are let go, unharmed.
+    A forked child starts with no connections. It drops those of its parent, unharmed.
     """
 
     def __init__(self, cluster: Cluster) -> None:

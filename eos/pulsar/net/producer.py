@@ -300,7 +300,7 @@ class Producer:
             self._settle()
 
     def _settle(self) -> None:
-        """Give back the budget of frames that get no receipt any more, and wake every thread that waits."""
+        """Give back the budget of frames that get no receipt any longer, and wake every thread that waits."""
         self._budget.release(self._reserved)
         self._reserved = 0
         self._changed.notify_all()

@@ -34,8 +34,8 @@ class Reader(Closing):
     def read(self, timeout_s: float) -> Message | None:
         """Return the next message, or None when none came within the time-out.
 
-        Raises what `EntryReader.read` raises, EntriesGone among it when messages can't be read any more; DamagedEntry
-        for an entry that is damaged. The next call returns what comes after it.
+        Raises the errors of `EntryReader.read`, EntriesGone among them when messages can't be read any longer. Raises
+        DamagedEntry for an entry that is damaged. The next call returns what comes after it.
         """
         deadline = time.monotonic() + timeout_s
         while not self._messages:

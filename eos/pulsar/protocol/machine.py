@@ -28,8 +28,8 @@ class TransitionTable(Generic[S, I]):
     Attributes:
         name: what the machine stands for, in one word; used in messages and diagrams.
         start: the state it begins in.
-        ours: the inputs that this side decides on; all others come from outside.
-        moves: {(state, input): next state}; whatever is missing is refused.
+        ours: the inputs that this side decides on. All others come from outside.
+        moves: {(state, input): next state}. A missing pair is refused.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """What a broker's answer means for the one who asked: can it pass, who must change something, and what helps?
 
-The codes are those of `ServerError` in PulsarApi.proto, and HTTP statuses of the admin API. Which exception of the
-broker becomes which code is told by BrokerServiceException.getClientErrorCode; a code that stands for many exceptions
-is taken for one that can pass.
+The codes are those of `ServerError` in PulsarApi.proto, and HTTP statuses of the admin API.
+BrokerServiceException.getClientErrorCode says which exception of the broker becomes which code. A code that stands for
+many exceptions is taken for one that can pass.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def granted(answer: BaseCommand, asked: str) -> BaseCommand:
 class Requests(Generic[T]):
     """Numbers requests and finds what waits for an answer.
 
-    T is whatever the caller wants back with the answer. Not thread-safe.
+    T is the type that the caller wants back with the answer. Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Requests(Generic[T]):
         self._waiting.pop(request_id, None)
 
     def match(self, answer: BaseCommand) -> T | None:
-        """Return the waiter for this answer, once; None where there is none, or none any more.
+        """Return the waiter for this answer, once. None where there is none, or none any longer.
 
         Raises UnexpectedFrame when the command can't be an answer to that request: it grants another one.
         """

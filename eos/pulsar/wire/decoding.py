@@ -62,7 +62,7 @@ GROUP_BYTES = 2 * 1024 * 1024
 """Bytes of entries that are decoded together, their messages decompressed."""
 
 # glibc gives freed memory back once more lies free than twice the largest block that it ever took on its own
-# (mallopt(3), M_TRIM_THRESHOLD), so each group would fault in its arrays anew: a third of the time. Others don't care.
+# (mallopt(3), M_TRIM_THRESHOLD), so each group would fault in its arrays again: a third of the time. Others don't care.
 np.empty(16 * 1024 * 1024, dtype=np.uint8)
 
 _FIELDS: Mapping[Column, frozenset[int]] = {

@@ -141,7 +141,7 @@ class Decryptor:
 
         try:
             return AESGCM(private_key.decrypt(value, _oaep()))
-        except ValueError:  # says nothing of why, lest it help whoever sends forged ones
+        except ValueError:  # says nothing of why, lest it help a sender of forged ones
             return None
 
     def _keep(self, value: bytes, cipher: AESGCM) -> None:

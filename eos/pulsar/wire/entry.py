@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def payload(self) -> Buffer:
-        """Its bytes, decompressed anew at each call. Raises DamagedFrame, naming the entry."""
+        """Its bytes, decompressed at each call. Raises DamagedFrame, naming the entry."""
         metadata = self.metadata
         if self.damage:
             raise self.damaged(self.damage)

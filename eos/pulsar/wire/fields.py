@@ -62,7 +62,7 @@ class Fields:
         return self.by_number.get(number) or MessageField(np.full(count, -1), np.zeros(count, np.int64))
 
     def only(self, rows: Places) -> Fields:
-        """Return these messages alone, numbered anew; `rows` rises."""
+        """Return these messages alone, with new numbers. `rows` rises."""
         place = np.full(len(self.valid), -1)
         place[rows] = np.arange(len(rows))
         each = {}

@@ -93,8 +93,8 @@ class FrameDecoder:
     """Turns received bytes, cut anywhere, into frames.
 
     Attributes:
-        max_frame_size: bytes; a longer frame is refused before it is kept in memory. Set it to the
-            broker's maximum message size plus FRAME_PADDING once CONNECTED has told it.
+        max_frame_size: bytes; a longer frame is refused before it is kept in memory. Set it to the broker's maximum
+            message size plus FRAME_PADDING once CONNECTED has shown that size.
     """
 
     def __init__(self, max_frame_size: int = DEFAULT_MAX_MESSAGE_SIZE + FRAME_PADDING) -> None:

@@ -38,7 +38,7 @@ class Properties:
         if not pa.types.is_map(column.type):
             raise InvalidInput(f'column "properties" is {column.type}. It must be a map of text to text')
         if column.null_count:
-            # Arrow lets a null map have entries; taking the rows anew drops them.
+            # Arrow lets a null map have entries. Taking the rows again drops them.
             column = pc.take(column, np.arange(len(column)))
         offsets = np.asarray(column.offsets).astype(np.int64)
         start, stop = int(offsets[0]), int(offsets[-1])

@@ -109,7 +109,7 @@ def _batch_of_one(entry: Entry) -> bytes:
 
 
 def _one_by_one(entries: Sequence[Entry], keep: Collection[int], each: Collection[int]) -> tuple[Bytes, Headers]:
-    """Read the messages one after another and write them anew, without fields that we don't know."""
+    """Read the messages one after another and write them again, without unknown fields."""
     batches = []
     starts: list[int] = []
     at = 0

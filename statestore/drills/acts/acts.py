@@ -28,7 +28,7 @@ class Acts:
 
     Attributes:
         write: takes the events of the journal.
-        tell: told the name of each step as it begins.
+        tell: called with the name of each step as it begins.
     """
 
     write: Callable[[Event], object]

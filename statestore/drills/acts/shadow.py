@@ -1,6 +1,6 @@
 """Shadow: a second run of a job beside the live one, on the same input and without output, and its state compared.
 
-The shadow has a copy of the live checkpoint, in which its sink is told to write nothing and to take nothing over. It
+The shadow has a copy of the live checkpoint. A note there tells its sink to write nothing and to take nothing over. It
 runs each batch that the live job commits, one after the other, with exactly the offsets of the live job's MARKER. So
 the states can be compared, which they couldn't if both took their own batches. It shows beforehand what an upgrade of
 the job's code or of Spark would do to the state: run this command with the new code, while the old one runs.

@@ -33,7 +33,7 @@ EVERY = {"processingTime": "500 milliseconds"}
 
 @dataclass(frozen=True)
 class TotalLossSettings:
-    """Where the job is at home.
+    """The place of the job.
 
     Attributes:
         checkpoint: where it runs first.

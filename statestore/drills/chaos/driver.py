@@ -71,7 +71,7 @@ class Driver:
         return self._process.poll() is None
 
     def tell(self, do: str, job: JobSpec) -> None:
-        """Send it a command: "start", "stop" or "state". One that has died is told nothing."""
+        """Send it a command: "start", "stop" or "state". A dead one hears nothing."""
         with suppress(OSError, ValueError):
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps({"do": do, "job": asdict(job)}) + "\n")

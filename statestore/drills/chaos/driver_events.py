@@ -29,7 +29,7 @@ class Word(StrEnum):
     BEGAN = "began"  # Spark has handed over a batch
     OPENED = "opened"  # a transaction is open for it
     SENT = "sent"  # the driver has asked for its commit
-    ANSWERED = "answered"  # and was told that it is committed
+    ANSWERED = "answered"  # and knows that it is committed
     HELD = "held"  # it stands still at a step, as it was told to
     TRIED = "tried"  # a try failed; the text says why
     COMMITTED = "committed"  # it is in the output
@@ -71,7 +71,7 @@ class DriverEvents:
 def keep_standard_output() -> None:
     """Keep standard output for what is said: what children of this process print, such as a JVM, goes to its errors.
 
-    Else a line of theirs that isn't ended could have one of ours at its end, and could not be read.
+    Else a line of theirs that isn't ended could have a line of this driver at its end, and could not be read.
     """
     sys.stdout = os.fdopen(os.dup(1), "w")  # no child gets the copy
     os.dup2(2, 1)

@@ -63,7 +63,7 @@ _BATCH_S = 5  # far less than a transaction lives: on a busy machine one of all 
 
 @dataclass(frozen=True)
 class JobSpec:
-    """A job of the drill, and where it is at home now.
+    """A job of the drill, and its place now.
 
     Attributes:
         sink: the sink's name.

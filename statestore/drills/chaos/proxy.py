@@ -29,7 +29,7 @@ class _End:
     due: deque[tuple[float, bytes]] = field(default_factory=deque)
     other: _End | None = None
     ended: bool = False  # the other side sends nothing further
-    shut: bool = False  # and this side was told so
+    shut: bool = False  # and this side knows it
     waiting: int = 0
     frames: FrameStream = field(default_factory=FrameStream)  # of what comes from it
 
@@ -76,7 +76,7 @@ class Proxy(Closing):
         self._delay_s = seconds
 
     def swallow(self) -> None:
-        """Go silent: connections stay open, and new ones are taken, but nothing passes any more."""
+        """Go silent: connections stay open, and new ones are taken, but nothing passes any longer."""
         self._silent = True
 
     def swallow_answers(self) -> None:

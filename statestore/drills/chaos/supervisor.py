@@ -44,7 +44,7 @@ class Running:
     """A job, and what it has done so far, over all drivers.
 
     Attributes:
-        wanted: whether it should run. up: whether it was told to, and has not ended since.
+        wanted: whether it should run. up: whether it was started, and has not ended since.
         started: whether its query runs, as far as was heard.
         committed: its newest committed batch; -1: none.
         failure: why it ended last time; None: it didn't, or was stopped.

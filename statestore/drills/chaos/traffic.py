@@ -1,9 +1,9 @@
 """The input of the job from topic to topic: two writers of the official clients, each in a process of its own.
 
 One uses transactions (`Transactions.java`), one does not (`plain_writer`). They reach the brokers past the proxies, so
-that what the faults to the links hit is the job alone. Each is told `pause` and `resume` by lines on its standard
-input, ends with it, and says a line when a block of rows is over: `committed`, `aborted` or `in-doubt`, with its first
-number and the one after the last. It says `paused`, when it is told to pause and has nothing open.
+that what the faults to the links hit is the job alone. Each gets `pause` and `resume` by lines on its standard input,
+ends with it, and says a line when a block of rows is over: `committed`, `aborted` or `in-doubt`, with its first number
+and the one after the last. It says `paused`, when it is told to pause and has nothing open.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class TrafficWriter:
 
     def _tell(self, word: str) -> None:
         assert self._process.stdin is not None
-        with suppress(OSError):  # it has died; who waits for it is told so
+        with suppress(OSError):  # it has died, and the thread that waits for it must know
             self._process.stdin.write(f"{word}\n")
             self._process.stdin.flush()
 

@@ -229,7 +229,7 @@ class _LiveReader(threading.Thread):
         self._trouble = ""
 
     def read_until(self, mark: str, partitions: set[str], patience_s: float) -> None:
-        """End when this mark has been read on each of the partitions, or nothing comes any more."""
+        """End when this mark has been read on each of the partitions, or nothing comes any longer."""
         self._heard = time.monotonic()
         self._until = (mark, frozenset(partitions), patience_s)
 
