@@ -84,8 +84,8 @@ class Marker:
     Attributes:
         number ... principal: as in `Intent`.
         rows, bytes: by topic, what the batch wrote.
-        offsets: the unchanged text of the checkpoint's file `offsets/<batchId>`. Of a job, what `eos.sinks.job` knows of
-            it.
+        offsets: the unchanged text of the checkpoint's file `offsets/<batchId>`. For a job its description by
+            `eos.sinks.job`.
         expired: as in `OwnerRecord`.
     """
 
