@@ -1,12 +1,15 @@
-"""Check how the code lies: no file is too long, and unit tests lie as the source does. Exits with 1 otherwise.
+"""Check how the tree lies: no file is too long, and unit tests lie as the source does. Exits with 1 otherwise.
 
 `tests/unit/commit/test_owner.py` tests `eos/commit/owner.py`; under `tests/unit/statestore` it is `statestore/…`, and
 `tests/unit/benchmarks`, `tests/unit/soak` and `tests/unit/tools` test the folders of these names. Packages without unit
 tests are named, with the reason where there is one.
+
+Before the first release there is no news but of what was added (changes/README.md).
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,6 +83,18 @@ def untested(root: Path) -> Iterator[str]:
                 yield f"{name} has no unit tests in {tests.relative_to(root)}"
 
 
+def early_news(root: Path) -> Iterator[str]:
+    """Say which news fragments tell of a change to a release, while CHANGELOG.md has none."""
+    if re.search(r"^## \d\S* \((?!unreleased)", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE):
+        return
+    for path in sorted((root / "changes").glob("*.*.md")):
+        if not path.name.endswith(".added.md"):
+            yield (
+                f"changes/{path.name} tells of a change to a release, and CHANGELOG.md has no release yet. "
+                "Delete it, or name it .added.md if 0.1.0 has a new part (changes/README.md)"
+            )
+
+
 def _modules(package: Path) -> Iterator[Path]:
     return (path for path in package.glob("*.py") if path.name != "__init__.py")
 
@@ -87,7 +102,7 @@ def _modules(package: Path) -> Iterator[Path]:
 def main() -> int:
     """Say what is amiss, and which packages have no unit tests for a reason."""
     print("".join(f"{package} has no unit tests: {why}\n" for package, why in UNTESTED.items()), end="")
-    amiss = [*too_long(ROOT), *misplaced(ROOT), *untested(ROOT)]
+    amiss = [*too_long(ROOT), *misplaced(ROOT), *untested(ROOT), *early_news(ROOT)]
     print("\n".join(amiss), file=sys.stderr, end="\n" if amiss else "")
     return 1 if amiss else 0
 

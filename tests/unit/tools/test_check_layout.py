@@ -83,3 +83,20 @@ def test_a_room_without_unit_tests_is_named(tree: Path) -> None:
     assert amiss(tree) == []
     write(tree, "eos/spark/jobs.py")
     assert amiss(tree) == ["eos/spark has no unit tests in tests/unit/spark"]
+
+
+def test_before_the_first_release_there_is_only_news_of_what_was_added(tmp_path: Path) -> None:
+    for name in ("README.md", "27-verbs.added.md", "28-spark-3.5.added.md"):
+        write(tmp_path, f"changes/{name}")
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 0.1.0 (unreleased)\n")
+    assert list(check_layout.early_news(tmp_path)) == []
+    for kind in ("fixed", "breaking", "changed"):
+        write(tmp_path, f"changes/29-reset.{kind}.md")
+    refused = [line.split()[0] for line in check_layout.early_news(tmp_path)]
+    assert refused == [f"changes/29-reset.{kind}.md" for kind in ("breaking", "changed", "fixed")]
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 0.2.0 (unreleased)\n\n## 0.1.0 (2027-01-15)\n")
+    assert list(check_layout.early_news(tmp_path)) == []
+
+
+def test_the_news_of_this_project_is_not_early() -> None:
+    assert list(check_layout.early_news(check_layout.ROOT)) == []
