@@ -134,10 +134,17 @@ def loads_from_elsewhere(site: Path) -> Iterator[str]:
             yield f"{page}: loads {found}"
 
 
+def undrawn_diagrams(site: Path) -> Iterator[str]:
+    """Give the pages of a built site that show a diagram as code."""
+    for page in sorted(site.rglob("*.html")):
+        if 'class="language-mermaid' in page.read_text(encoding="utf-8"):
+            yield f"{page}: shows a diagram as code, which tools/site_diagrams.py must draw"
+
+
 def main(arguments: list[str]) -> int:
     """Print what is wrong. Returns the exit code."""
     if arguments[:1] == ["--site"]:
-        wrong = list(loads_from_elsewhere(Path(arguments[1])))
+        wrong = [*loads_from_elsewhere(Path(arguments[1])), *undrawn_diagrams(Path(arguments[1]))]
     else:
         wrong = [line for page in PAGES for line in (*dead_links(page), *missing_names(page))]
         wrong += [*pages_out_of_sight(), *differences_from_readme()]

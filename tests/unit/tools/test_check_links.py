@@ -83,6 +83,12 @@ def test_a_diagram_that_the_theme_would_fetch_a_script_for(tmp_path: Path) -> No
     assert "unpkg.com/mermaid" in found
 
 
+def test_a_diagram_that_is_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "page.html").write_text('<div class="language-mermaid highlight"><pre>flowchart</pre></div>')
+    assert check_links.main(["--site", str(tmp_path)]) == 1
+    assert "page.html: shows a diagram as code" in capsys.readouterr().err
+
+
 def test_a_style_and_a_picture_that_load_from_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "a.css").write_text("@font-face { src: url(https://example.org/a.woff) } a { color: red }")
     (tmp_path / "b.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"><image href="//example.org/b.png"/></svg>')
