@@ -5,9 +5,9 @@
         run_my_job(eos_pulsar.service_url, topic)
         assert [row.value for row in eos_rows(topic)] == [b"…"]
 
-The Pulsar is one of `eos local`, with transactions on: it takes Java, and fetches its jars the first time. With
-`--eos-service-url` and `--eos-admin-url` it is one that runs already, in a container for example; one without
-transactions is refused. With pytest-xdist each worker has a Pulsar of its own, unless one is named so.
+The Pulsar is one of `eos local`, with transactions on. It needs Java, and fetches its jars the first time. With
+`--eos-service-url` and `--eos-admin-url` the fixtures take one that runs already, for example in a container. They
+refuse one without transactions. With pytest-xdist each worker has a Pulsar of its own, unless these options name one.
 
 Nothing of `eos` is loaded before a fixture is used.
 """

@@ -29,24 +29,24 @@ _DATA_BYTES = 1_000 * checks.MEGABYTE
 class LocalCluster(InFolder):
     """A Pulsar cluster on this machine: `with LocalCluster() as cluster: cluster["bookie-0"].kill()`.
 
-    Its members are "zookeeper", "bookie-0" to "bookie-2", "broker-0" and "broker-1"; each is a `Member`. Ledgers are
-    3/3/2: while one bookie is dead, open ledgers are written on, but no new ledger can be made, so no new topic either.
-    Everything listens on 127.0.0.1 alone.
+    Its members are "zookeeper", "bookie-0" to "bookie-2", "broker-0" and "broker-1". Each is a `Member`. Ledgers are
+    3/3/2. While one bookie is dead, brokers go on with open ledgers, but they can make no new ledger, and so no new
+    topic. Everything listens on 127.0.0.1 alone.
 
     Attributes:
-        data: a folder for everything it writes; a cluster that runs in it is found again. None: a temporary folder.
+        data: a folder for everything it writes. A cluster that runs in it is found again. None: a temporary folder.
         settings: broker settings that win over the defaults, for both brokers.
         coordinators: how many transaction coordinators a new cluster gets. Default 4.
         memory: each broker's heap, and as much again outside the heap, as Java writes it. Default "384m".
-        autorecovery: whether the bookies copy what a lost bookie held. Default off: with three bookies there is nowhere
-            to copy to, and 30 s after a bookie is lost it fences the ledgers that are being written there.
-        listeners: further listeners, such as a proxy's: a name, and for each broker the port on 127.0.0.1 that clients
-            which ask for that name are sent to. Default none.
+        autorecovery: whether the bookies copy the ledgers of a lost bookie. Default off, since with three bookies there
+            is nowhere to copy to. It would also fence the ledgers that are being written there, 30 s after the loss.
+        listeners: further listeners, such as a proxy's. Each has a name, and for each broker a port on 127.0.0.1, for
+            clients that ask for that name. Default none.
         session_s: seconds of silence after which ZooKeeper takes a bookie or a broker for dead, 2 to 20. Default 8.
         start_timeout_s: how long each member may take to answer. Default 120.
         die_with_parent: kill it, and remove a temporary `data`, when this Python process dies, even by SIGKILL.
         credentials: those of an administrator, when `settings` turn authentication on.
-        tell: takes lines about what is going on.
+        tell: gets lines about the progress.
     """
 
     data: Path | None = None
@@ -129,7 +129,7 @@ class LocalCluster(InFolder):
 
     @property
     def admin_url(self) -> str:
-        """The admin API of a broker that runs; broker-0's when none does."""
+        """The admin API of a broker that runs, or broker-0's when none does."""
         running = (one.admin_url for one in self.members.values() if one.admin_url and one.state is MemberState.RUNNING)
         return next(running, None) or self.admin_urls[0]
 
@@ -152,7 +152,7 @@ class LocalCluster(InFolder):
         """Start the members that don't run, resume the paused ones, and wait until the coordinators answer.
 
         Raises:
-            LocalError: something is missing on this machine, or a member did not come up; the message then holds the
+            LocalError: something is missing on this machine, or a member did not come up. Then the message holds the
                 last lines of its log.
         """
         java, classpath = checks.java(), jars.classpath(self.tell)
@@ -190,7 +190,7 @@ class LocalCluster(InFolder):
             member.kill()
 
     def stop(self, keep_data: bool = False) -> None:
-        """As of every local Pulsar. A removed part is started again."""
+        """Stop it, as every local Pulsar. Once its data are removed, `start` makes a new cluster."""
         super().stop(keep_data)
         if not keep_data:
             self._plan, self._members = None, {}

@@ -42,7 +42,7 @@ class LocalPulsar(InFolder):
             transactions off.
         memory: heap, and as much again outside the heap, as Java writes it. Default "1g".
         flags: further options of its JVM. Default `eos.local.jvm.QUICK_START`, which halves the time to start and costs
-        throughput.
+            throughput.
         start_timeout_s: how long `start` waits until the coordinators answer. Default 120.
         die_with_parent: kill it, and remove a temporary `data`, when this Python process dies, even by SIGKILL.
         credentials: those of an administrator, when `settings` turn authentication on.
@@ -107,9 +107,9 @@ class LocalPulsar(InFolder):
         """Start it and wait until the transaction coordinators answer. After `kill` or a crash: same ports, same data.
 
         Raises:
-            LocalError: something is missing on this machine, a port is in use, or it did not come up; the message
-                then holds the last lines of its log. Where another process takes a port after it was picked, others
-                are tried first.
+            LocalError: something is missing on this machine, a port is in use, or it did not come up. Then the message
+                holds the last lines of its log. If another process takes a port after it was picked, other ports are
+                tried first.
         """
         if self.pid is None:
             self._on_free_ports(self._start)
@@ -129,7 +129,7 @@ class LocalPulsar(InFolder):
                 self._launch(java, classpath)
 
     def wait_until_ready(self) -> None:
-        """Wait until the transaction coordinators answer; a start that fails is ended."""
+        """Wait until the transaction coordinators answer. A start that fails is ended."""
         deadline = time.monotonic() + self.start_timeout_s
         with self._removing_failure():
             while not self._coordinators_answer():

@@ -29,12 +29,12 @@ Record = Callable[[float, dict[str, str]], None]
 
 
 class OpenTelemetryMetrics:
-    """An observer for the option `metrics` of `eos.sink` and `eos.write`; one serves many sinks, from any thread.
+    """An observer for the option `metrics` of `eos.sink` and `eos.write`. One serves many sinks, from any thread.
 
     Args:
-        meter_provider: of the SDK; None: the global one.
+        meter_provider: of the SDK. None: the global one.
         jobs: the attribute `sink` of every job of `eos.write`, in place of its id.
-        topics: how many topics keep their names in the attribute `topic`; all further ones are "other".
+        topics: how many topics keep their names in the attribute `topic`. All others are "other".
     """
 
     def __init__(

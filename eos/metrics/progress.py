@@ -38,15 +38,16 @@ class Progress:
     """A micro-batch that Spark has noted as done.
 
     Attributes:
-        spark: what Spark tells, such as `numInputRows`, `durationMs`, `stateOperators` and `observedMetrics`.
-        written: what each sink tells that was given the listener; empty where none was in the batch function.
+        spark: Spark's progress, with `numInputRows`, `durationMs`, `stateOperators`, `observedMetrics` and others.
+        written: the report of each sink that was given the listener. Empty where no such sink was in the batch
+            function.
     """
 
     spark: StreamingQueryProgress
     written: tuple[FinishedBatch, ...]
 
     def line(self) -> str:
-        """Tell the batch in one line."""
+        """Return the batch in one line."""
         spark = self.spark
         times = {name: ms / 1_000 for name, ms in spark.durationMs.items()}
         whole = times.pop("triggerExecution", spark.batchDuration / 1_000)

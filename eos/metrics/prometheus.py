@@ -38,12 +38,12 @@ def name_of(figure: Figure) -> str:
 
 
 class PrometheusMetrics:
-    """An observer for the option `metrics` of `eos.sink` and `eos.write`; one serves many sinks, from any thread.
+    """An observer for the option `metrics` of `eos.sink` and `eos.write`. One serves many sinks, from any thread.
 
     Args:
-        registry: where the metrics are; several of these objects on one registry share them.
+        registry: where the metrics are. Several of these objects on one registry share them.
         jobs: the label `sink` of every job of `eos.write`, in place of its id.
-        topics: how many topics keep their names in the label `topic`; all further ones are "other".
+        topics: how many topics keep their names in the label `topic`. All others are "other".
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY, *, jobs: str = JOBS, topics: int = TOPICS) -> None:

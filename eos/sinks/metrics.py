@@ -25,13 +25,14 @@ class Snapshot:
     """The sink's counters since it was made.
 
     Attributes:
-        committed, skipped: batches written and committed; batches found committed already.
-        attempts: transactions opened for batches, or tries without one; more than `committed`: some tries failed.
+        committed, skipped: batches written and committed, and batches that were committed already.
+        attempts: transactions opened for batches, or tries without one. Some tries failed if there are more than
+            `committed`.
         rows, bytes: committed, over all topics. Bytes are payload before compression.
         rows_by_topic, bytes_by_topic: the same, by topic.
         step_s: seconds of the latest pass through each step on the driver, by the step's name.
-        open_transaction_s: age of the transaction in hand in seconds; None when none is open.
-            Readers of the partitions it wrote wait behind it.
+        open_transaction_s: age of the open transaction in seconds. None when none is open. Readers of its partitions
+            wait behind it.
     """
 
     committed: int

@@ -49,9 +49,9 @@ class Bootstrapped:
     Attributes:
         checkpoint: its address.
         query: the id that the query has.
-        batch_id: the last batch that the history took: the query goes on with the one after it.
-        watermark_ms: the event-time watermark that the query goes on with; 0 if it has none.
-        operators: what Spark calls them.
+        batch_id: the last batch of the history. The query goes on with the one after it.
+        watermark_ms: the event-time watermark that the query goes on with, or 0 if it has none.
+        operators: Spark's names for them.
     """
 
     checkpoint: str

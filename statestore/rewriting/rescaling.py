@@ -76,10 +76,10 @@ class Rescaled:
         checkpoint: its address.
         query: the id of the query, as before.
         state_of: the batch whose state it is.
-        batch: the batch in whose place it was rewritten: the query goes on with the one after it.
+        batch: the new batch with the rewritten state. The query goes on with the one after it.
         partitions_before, partitions: of each operator's state.
-        rows: how many there are, of all operators and stores.
-        operators: what Spark calls them.
+        rows: the number of rows of all operators and stores.
+        operators: Spark's names for them.
     """
 
     checkpoint: str

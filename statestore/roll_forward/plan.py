@@ -26,10 +26,10 @@ class Output:
     """The batches that a sink has written, as its control log tells.
 
     Attributes:
-        cluster: where it is.
+        cluster: the sink's Pulsar cluster.
         name: the sink's.
-        namespace: "tenant/namespace" of its control topic: its `control_namespace`, else its topic's. Default:
-            public/default.
+        namespace: "tenant/namespace" of its control topic, which is its `control_namespace` or else its topic's.
+            Default: public/default.
     """
 
     cluster: Cluster

@@ -84,21 +84,20 @@ def restore_in_step(
     Args:
         savepoint: its name in the target's tree, or the topic that it is on.
         target: the new checkpoint. The call goes on where an interrupted call has stopped.
-        job: the user's query; its sink must be the one of `output`.
-        output: what the state is to be in step with.
+        job: the user's query. Its sink must be the one of `output`.
+        output: the sink's output, with which the state will be in step.
         spark: the session that the job runs in.
-        name: which savepoint on the topic; None: the only one.
-        source_logs_of: where to take the logs of file sources from; None: the checkpoint that the savepoint is of.
+        name: the savepoint on the topic. None: the only one.
+        source_logs_of: the checkpoint with the logs of file sources. None: the savepoint's own.
         options: Hadoop options `fs.bk.…`.
         cluster: credentials and TLS for the savepoint's topic.
         observer: called after each step.
 
     Raises:
-        InvalidInput: it can't be brought in step, or a driver is at work on the sink (`OwnerAlive`); found
-            before anything is changed, but for offsets that differ and state that is ahead: then what was restored
-            is removed.
-        NotFound, Damaged: there is no such savepoint, or what is stored of it is not what was written.
-        Unavailable: a batch could not be replayed, or what holds the savepoint does not answer. Call again.
+        InvalidInput: it can't be brought in step, or a driver is at work on the sink (`OwnerAlive`). Nothing was
+            changed, except where offsets differ or the state is ahead. Then the restored checkpoint is removed.
+        NotFound, Damaged: there is no such savepoint, or the stored one is not what was written.
+        Unavailable: a batch could not be replayed, or the server of the savepoint does not answer. Call again.
         NetworkError: the sink's cluster does not answer (`eos.errors`). Call again.
     """
     hadoop = Hadoop.of(spark, options)

@@ -1,8 +1,8 @@
 """Savepoints: named, immutable, zero-copy cuts of a running query's checkpoint, and their copies on Pulsar topics.
 
-`restore`, `bookkeeper` and `pulsar_topic` are what programs and the command line call; `cut` chooses the files. How a
-savepoint lies in ZooKeeper, and why a crash at any step is safe, the jar's `Savepoints` and `Restoration` tell;
-`stream` tells how it lies on a topic.
+Programs and the command line call `restore`, `bookkeeper` and `pulsar_topic`. `statestore.checkpoint.cut` chooses the
+files. The jar's `Savepoints` and `Restoration` say how a savepoint lies in ZooKeeper, and why a crash at any step is
+safe. `stream` says how it lies on a topic.
 """
 
 from __future__ import annotations

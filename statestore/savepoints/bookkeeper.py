@@ -42,19 +42,19 @@ def create(
     """Make a savepoint of a checkpoint, also while its query runs. No byte is copied.
 
     Args:
-        name: unique in the tree that the checkpoint lies in.
+        name: unique in the checkpoint's tree.
         source: the checkpoint's address, bk://…
-        batch_id: a committed batch that is still there; None: the newest.
-        operators: how many stateful operators the query has; None: as many as our sink has noted, else not known.
-            Then a warning says that state may be lost unseen.
+        batch_id: a committed batch that is still there. None: the newest.
+        operators: how many stateful operators the query has. None: as many as `eos.sink` has noted. Without such a note
+            a warning says that state may be lost unseen.
         options: Hadoop options `fs.bk.…`.
         spark: the session whose JVM reads the few files that say what is needed. None: the active one's, or a small own
             JVM.
 
     Raises:
-        InvalidInput: the name is taken or is none, the batch isn't committed.
+        InvalidInput: the name is taken or not valid, or the batch isn't committed.
         NotFound: there is no checkpoint.
-        CutFailed: the checkpoint is not whole, or changes too fast.
+        CutFailed: the checkpoint is incomplete, or changes too fast.
         Unavailable: ZooKeeper or BookKeeper don't answer.
     """
     store = SavepointStore.of(source, options, spark)
@@ -94,7 +94,7 @@ def find(name: str, tree: str, *, options: Mapping[str, object] | None = None) -
     """Return a ready savepoint of the tree that an address lies in.
 
     Raises:
-        NotFound: there is none of that name.
+        NotFound: there is no savepoint of that name.
         InvalidInput: it is not ready.
     """
     return SavepointStore.of(tree, options).ready(name)
@@ -235,7 +235,7 @@ def delete(name: str, tree: str, *, options: Mapping[str, object] | None = None)
     """Delete a savepoint, in whatever state. Ledgers that nothing else needs are freed by the next sweep.
 
     Raises:
-        NotFound: there is none of that name.
+        NotFound: there is no savepoint of that name.
     """
     store = SavepointStore.of(tree, options)
     known = {savepoint.name: savepoint for savepoint in store.all()}

@@ -24,8 +24,8 @@ class Savepoint:
         state: "building" while its maker lives, "abandoned" when that has ended before it was done, "ready", or
             "deleting" when a deletion has begun. Only a ready one can be restored.
         source: the address of the checkpoint.
-        created_ms: when it was begun, milliseconds since the epoch.
-        batch_id: the newest batch in it; -1 unless ready, as the numbers below are 0 and "" is the query.
+        created_ms: when its maker began, milliseconds since the epoch.
+        batch_id: the newest batch in it. Unless it is ready this is -1, the numbers below are 0, and the query is "".
         query: the id of the query that resumes from it.
         files, ledgers: how many it holds.
         size: bytes of its files.
