@@ -26,7 +26,7 @@ def partitions_of(admin_url: str, topic: str) -> list[str]:
 
 
 def freed(pulsar: Any, topic: str) -> bool:
-    """Tell whether nothing holds readers of the topic up, or soon does no more: an open transaction ends by its ttl."""
+    """Tell whether nothing blocks readers of the topic, or soon nothing will: an open transaction ends by its ttl."""
     deadline = time.monotonic() + PATIENCE_S
     with Admin(pulsar.admin_url) as admin:
         for one in partitions_of(pulsar.admin_url, topic):

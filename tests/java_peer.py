@@ -57,7 +57,7 @@ class JavaPeer:
         return self._process.pid
 
     def order(self, line: str, answer: str) -> str:
-        """Have it do something; return what it says behind the word `answer`, that it says when it is done.
+        """Have it do something. Return its words after the word `answer`, that it says when it is done.
 
         Raises:
             RuntimeError: it has ended; the message holds the end of its log.

@@ -1,4 +1,4 @@
-"""What a run leaves, searched for a secret: as it is, its signature alone, in hex, and in base64 of any alignment."""
+"""A run's leftovers, searched for a secret: as it is, its signature alone, in hex, and in base64 of any alignment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PY4J = "py4j"
 
 @dataclass
 class Left:
-    """What was left, by place."""
+    """The leftovers, by place."""
 
     places: dict[str, bytes] = field(default_factory=dict)
 
@@ -42,7 +42,7 @@ class Left:
 
 
 def forms(word: str) -> Iterator[bytes]:
-    """What a word may look like; of a JSON web token the signature alone is as good."""
+    """The forms of a word. Of a JSON web token the signature alone is as good."""
     yield word.encode()
     yield quote_plus(word).encode()
     yield word.encode().hex().encode()  # ZooKeeper's records are written so

@@ -106,7 +106,7 @@ class Reader:
         return re.sub(usuals, lambda usual: ours[usual[1]], text) if ours else text
 
     def end(self) -> None:
-        """Leave no Pulsar and no Spark behind."""
+        """End each Pulsar and each Spark."""
         for notebook in self.notebooks.values():
             notebook.close()
         self._eos("local", "down", "--all")

@@ -1,1 +1,1 @@
-"""What the sink and the state on `bk://` cost, next to what one would use without them. Run by `make bench`."""
+"""The cost of the sink and of the state on `bk://`, next to what one would use without them. Run by `make bench`."""

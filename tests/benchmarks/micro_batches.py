@@ -1,4 +1,4 @@
-"""What the sink adds to a small micro-batch of a real streaming query.
+"""The time that the sink adds to a small micro-batch of a real streaming query.
 
 In each batch the sink and a baseline take turns at being first, on the same rows; the figure
 is the difference within the batch. Batches may alternate between topics, so that these too

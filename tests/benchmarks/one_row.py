@@ -1,4 +1,4 @@
-"""What a micro-batch of one row takes: by this source, by an empty source in Python, and by Spark's rate source."""
+"""The time of a micro-batch of one row: by this source, by an empty source in Python, and by Spark's rate source."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Puts the figures of a run into docs/benchmarks.md: `python -m tests.benchmarks.page [build/bench/sink.json …]`.
 
-The page's tables are made from the JSON and never typed. What a file is about is told by its name, `sink.json`,
-`source.json`, `state.json` or `formats.json`; without arguments all are looked for in build/bench.
+The page's tables are made from the JSON and never typed. A file's name tells its content, `sink.json`, `source.json`,
+`state.json` or `formats.json`. Without arguments all are looked for in build/bench.
 """
 
 from __future__ import annotations

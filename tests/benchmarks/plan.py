@@ -15,7 +15,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What one run of the benchmark does.
+    """The plan of one run of the benchmark.
 
     Attributes:
         broker: where to write.

@@ -33,7 +33,7 @@ CPU_AIMS = {"java": ("≤", 0.35), "pulsar_client": ("≤", 0.05), "metrics": ("
 
 
 def machine() -> Json:
-    """What the figures were measured on, and with."""
+    """The machine and the versions that the figures were measured with."""
     java = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr
     return {
         "cpu": _cpu(),

@@ -42,7 +42,7 @@ class Contender(Protocol):
 
 @dataclass(frozen=True)
 class Timed:
-    """What the rounds of one contender took.
+    """The times of the rounds of one contender.
 
     Attributes:
         amount: rows or bytes of each round.

@@ -33,7 +33,7 @@ OUT = Path("build/bench/source.json")
 
 
 class Part(StrEnum):
-    """What can be measured alone."""
+    """The parts that can be measured alone."""
 
     LARGE = "large"
     SMALL = "small"

@@ -31,7 +31,7 @@ SMALL = Case("entries_of_10", 10, 1_000_000)
 
 @dataclass(frozen=True)
 class SourcePlan:
-    """What one run of the benchmark does.
+    """The plan of one run of the benchmark.
 
     Attributes:
         broker: where to read.

@@ -33,10 +33,10 @@ AIMS: Mapping[str, tuple[str, float]] = {
     "broker_cpu": ("≤", 0.1),
     "broker_cpu_small": ("≤", 0.1),
 }
-"""What each ratio should be."""
+"""The aim of each ratio."""
 
 SEGMENTS = "segments"
-"""What the names of cases begin with that are read past the brokers."""
+"""The beginning of the names of cases that are read past the brokers."""
 
 ADDED_AIM_MS = 20.0
 """Milliseconds that one row should cost over the empty Python source, at most."""

@@ -17,7 +17,7 @@ MANY, FEW = 200, 8
 
 @dataclass(frozen=True)
 class StatePlan:
-    """What one run of the benchmark does.
+    """The plan of one run of the benchmark.
 
     Attributes:
         roots: of each file system by its name, the folder for what is written there.

@@ -95,7 +95,7 @@ def _commits(turns: Sequence[Turn]) -> Json:
 
 
 def _writes_per_s_without_bk(all_taken: Sequence[Taken]) -> float:
-    """What the broker and the sessions write to ZooKeeper meanwhile: seen while others had their turn."""
+    """The writes of the broker and of the sessions to ZooKeeper meanwhile: seen while others had their turn."""
     others = [turn for taken in all_taken for name, turns in taken.items() if name != BK for turn in turns]
     return sum(turn.zookeeper_writes for turn in others) / sum(turn.seconds for turn in others) if others else 0.0
 

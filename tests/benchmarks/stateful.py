@@ -1,4 +1,4 @@
-"""One stateful query on each file system in turn: what its commits take and leave behind, and how it comes back.
+"""One stateful query on each file system in turn: the cost of its commits, the files that they leave, and its restart.
 
 A turn starts the query on the checkpoint of the turn before, lets it run for some batches and stops it. To Spark that
 is a restart: the state stores are new ones, and load what they need from the checkpoint.
@@ -55,7 +55,7 @@ class Batch:
 
     @property
     def commit(self) -> float:
-        """What committing took."""
+        """The times of committing."""
         return self.wal + self.state + self.log
 
     @classmethod
@@ -67,7 +67,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Reading:
-    """What ZooKeeper has counted, read at one moment.
+    """The counters of ZooKeeper, read at one moment.
 
     Attributes:
         moment: of a clock, in seconds.

@@ -143,7 +143,7 @@ def offsets(batch_id: int) -> str:
 
 
 def main(records: int = 1_000_000, markers_kept: int = 1_000) -> None:
-    """Measure takeovers behind a short log and a long one; takes some minutes."""
+    """Measure takeovers with a short log and a long one. Takes some minutes."""
     began = time.monotonic()
 
     def tell(line: str) -> None:

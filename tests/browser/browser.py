@@ -1,4 +1,5 @@
-"""What tests ask a browser about a page. Each question is answered with what is wrong; an empty list is good."""
+"""The questions of tests to a browser about a page. Each question is answered with what is wrong; an empty list is
+good."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ const texts = [...document.body.querySelectorAll("*")].filter(e =>
 const say = e => e.tagName + " " + JSON.stringify(e.textContent.trim().slice(0, 40));
 """
 SMALL = TEXTS + "return texts.filter(e => parseFloat(getComputedStyle(e).fontSize) < arguments[0]).map(say);"
-# Contrast of text and what is behind it, by WCAG 2: (lighter + 0.05) / (darker + 0.05).
+# Contrast of text and its background, by WCAG 2: (lighter + 0.05) / (darker + 0.05).
 FAINT = (
     TEXTS
     + """
@@ -42,7 +43,7 @@ return texts.map(e => {
 }).filter(([_, ratio]) => ratio < arguments[0]).map(([e, ratio]) => say(e) + " " + ratio.toFixed(1));
 """
 )
-# What sticks out of the window, if it is not inside of something that scrolls by itself.
+# The parts outside of the window, unless they are inside of something that scrolls by itself.
 WIDE = """
 const room = document.documentElement.clientWidth;
 const out = [...document.body.querySelectorAll("*")].filter(e =>
@@ -70,7 +71,7 @@ class Browser:
         self._driver = driver
 
     def open(self, page: Path, width: int = 1280, scheme: Scheme = "light", media: str = "") -> None:
-        """Open a file. What was logged before is forgotten."""
+        """Open a file. Earlier log lines are forgotten."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -85,7 +86,7 @@ class Browser:
         return self._driver.execute_script(script, *arguments)
 
     def complaints(self) -> list[str]:
-        """What the console has shown since the last time, at any level."""
+        """The lines of the console since the last time, at any level."""
         return [entry["message"] for entry in self._driver.get_log("browser")]
 
     def requests(self) -> list[str]:
@@ -99,11 +100,11 @@ class Browser:
         return list(self.run(SMALL, least))
 
     def faint(self, least: float) -> list[str]:
-        """Texts with less contrast than `least` to what is behind them."""
+        """Texts with less contrast than `least` to their background."""
         return list(self.run(FAINT, least))
 
     def wide(self) -> list[str]:
-        """What sticks out of the window to the right."""
+        """The parts outside of the window to the right."""
         return list(self.run(WIDE))
 
     def covered(self) -> list[str]:

@@ -129,7 +129,7 @@ def test_paper_is_white_in_the_dark_too(pages: dict[str, Path], browser: Browser
 
 
 def test_the_questions_find_what_is_wrong(pages: dict[str, Path], browser: Browser, tmp_path: Path) -> None:
-    """What is asked above is answered with findings, if there is something to be found."""
+    """The questions above are answered with findings, if there is something to be found."""
     broken = tmp_path / "broken.html"
     wrong = (
         '<div style="width: 3000px">wide</div><p style="font-size: 11px">small</p><p style="color: #999">faint</p>'

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 WORKS: Final = ""
-"""What is expected of a policy under which all rows are written, or read."""
+"""The expectation of a policy under which all rows are written, or read."""
 
 _RATE: Final = {
     "dispatchThrottlingRateInMsg": 5,

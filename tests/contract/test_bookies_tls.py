@@ -82,7 +82,7 @@ def topic(pulsar: LocalPulsar) -> str:
 
 @pytest.fixture(scope="module")
 def port(pulsar: LocalPulsar) -> int:
-    """Where the bookie listens, on 127.0.0.1: its id, "bk0test", is no address."""
+    """Where the bookie listens, on 127.0.0.1: its id, "bk0test", is not an address."""
     with ZooKeeperMetadata(pulsar.zookeeper) as zookeeper:
         return zookeeper.address("bk0test")[1]
 

@@ -1,4 +1,4 @@
-"""What compaction makes of a topic that transactions write to: which value of a key is left for a table view."""
+"""Compaction of a topic that transactions write to: the value of a key that is left for a table view."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_compaction_drops_encrypted_batches_unless_their_metadata_names_a_key(
 def test_compaction_loses_a_message_in_chunks_and_the_value_that_its_key_had_before(
     pulsar: Running, ours: Client, topic: str
 ) -> None:
-    """Each chunk carries the key, and counts as its newest value: the last one is left, of which nobody can read."""
+    """Each chunk carries the key, and counts as its newest value: the last one is left, and nobody can read it."""
     send(ours, topic, None, chunked=b"before", small=b"1")
     large = pa.record_batch({"value": [b"x" * 3_000], "key": ["chunked"]})
     with ours.producer(topic) as producer:

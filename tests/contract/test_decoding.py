@@ -1,4 +1,4 @@
-"""What the official client writes arrives equal, field by field, and as the official client reads it."""
+"""Values of the official client arrive equal, field by field, and as the official client reads it."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def send(client: Client, topic: str, values: list[bytes], times: list[int | None
 
 
 def receive(consumer: official.Consumer, count: int) -> dict[bytes, int]:
-    """Return when each of so many messages came, in ms, and see that no more come at once."""
+    """Return when each of so many messages came, in ms, and see that no others come at once."""
     came: dict[bytes, int] = {}
     for _ in range(count):
         message = consumer.receive(PATIENCE_MS)

@@ -16,7 +16,7 @@ from tests.contract.test_transactions import end, last_word, transaction
 from tests.waiting import PATIENCE_S
 
 FENCING: Access = "exclusive-with-fencing"
-# What a producer that was thrown out meets at its next send: the end of its connection or, while the broker still
+# The result for a producer that was thrown out, at its next send: the end of its connection or, while the broker still
 # lists it as closed, "Producer is closed" (Producer.checkAndStartPublish). Neither stores the message.
 THROWN_OUT = (ConnectionLost, Refused)
 

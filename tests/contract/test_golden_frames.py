@@ -1,4 +1,4 @@
-"""What eos.pulsar.wire makes, read by the broker's own classes and by the official Python client."""
+"""The frames of eos.pulsar.wire, read by the broker's own classes and by the official Python client."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """A send after the commit destroys the batch that was committed.
 
-This is why no send may be possible once END_TXN(commit) is on its way: the broker takes the
-late frame, acknowledges it, opens the transaction again in the partition's buffer, and aborts
-it when a later transaction of the same coordinator ends there. What was committed disappears
-for every reader that starts after that.
+This is why no send may be possible once END_TXN(commit) is on its way: the broker takes the late frame, acknowledges
+it, opens the transaction again in the partition's buffer, and aborts it when a later transaction of the same
+coordinator ends there. The committed rows disappear for every reader that starts after that.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ LIMIT_S: Final = 150.0
 
 @dataclass(frozen=True)
 class Said:
-    """What a command said, and its exit code."""
+    """The output of a command, and its exit code."""
 
     code: int
     out: str
@@ -40,7 +40,7 @@ def name_python() -> None:
 
 
 def run(arguments: list[str]) -> Said:
-    """Run a command in this process, of which no other thread prints."""
+    """Run a command in this process. No other thread of it prints."""
     out, err, code = StringIO(), StringIO(), 0
     with redirect_stdout(out), redirect_stderr(err):
         try:

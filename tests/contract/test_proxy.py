@@ -15,7 +15,7 @@ from tests.contract.conftest import Running
 from tests.proxy import PulsarProxy
 
 SHORT_S = 5.0
-"""What is never granted is to be known at once, not by a time-out."""
+"""A permission that is never granted must show at once, not by a time-out."""
 
 Ask = Callable[[Client], object]
 

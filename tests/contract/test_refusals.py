@@ -1,4 +1,4 @@
-"""What a real broker refuses for good, and whether our words for it are right."""
+"""The requests that a real broker refuses for good, and whether this library's words for them are right."""
 
 from __future__ import annotations
 

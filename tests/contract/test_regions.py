@@ -68,7 +68,7 @@ def test_committed_rows_are_replicated_as_plain_messages_and_aborted_rows_are_no
 
 
 def keep(cluster: LocalPulsar, topic: str, name: str) -> None:
-    """What `pulsar-admin topics set-replication-clusters --clusters` asks for."""
+    """The request of `pulsar-admin topics set-replication-clusters --clusters`."""
     where = f"{cluster.admin_url}/admin/v2/{topic.replace('://', '/')}/replication"
     httpx.post(where, json=[name], timeout=30).raise_for_status()
 

@@ -1,4 +1,4 @@
-"""What a role may do on a broker that demands tokens, and which rights a job needs: docs/how-to/rights.md.
+"""The rights of a role on a broker that demands tokens, and those that a job needs: docs/how-to/rights.md.
 
 Each test has roles of its own, and grants to them alone.
 """
@@ -197,7 +197,7 @@ def test_segments_come_from_the_bookie_to_a_role_that_may_consume_their_topic_an
 
 
 def test_a_bookie_knows_no_role_and_gives_a_ledger_to_any_client(guarded: Guarded, role: str) -> None:
-    """What the warning in docs/how-to/read-history.md says."""
+    """The warning in docs/how-to/read-history.md."""
     topic = guarded.make(f"{role}-rows")
     with guarded.client("admin") as admin, admin.producer(topic) as producer:
         admin.subscription(topic, "keeps", initial="earliest").close()

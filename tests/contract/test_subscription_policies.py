@@ -1,4 +1,4 @@
-"""What a namespace may demand of subscriptions: names that begin with the role, and types."""
+"""The demands of a namespace on subscriptions: names that begin with the role, and types."""
 
 from __future__ import annotations
 

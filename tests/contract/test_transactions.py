@@ -1,4 +1,4 @@
-"""What a real broker answers about transactions; the protocol leans on each of these facts."""
+"""The answers of a real broker about transactions. The protocol leans on each of these facts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def end(client: Client, txn: TxnId, *, commit: bool) -> None:
 
 
 def last_word(client: Client, topic: str) -> bytes:
-    """Write a plain message, behind which nothing of interest comes."""
+    """Write a plain message, after which nothing of interest comes."""
     with client.producer(topic) as producer:
         producer.send_record(b"last", None)
     return b"last"

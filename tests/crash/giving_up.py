@@ -26,7 +26,7 @@ from tests.crash.moments import Moment, first, wait_for
 DRIVER_STEPS = (Step.OPEN, Step.INTENT, Step.ADD_CONTROL, Step.MARKER, Step.END_SENT)
 LONGEST_DELAY_S = 0.08
 TTL_S = 30.0
-"""What an interrupt leaves open in the middle of a request ends by itself soon: readers wait for that, and go on."""
+"""A transaction that an interrupt leaves open in mid-request soon ends by itself. Readers wait for that, and go on."""
 
 
 @dataclass(frozen=True)

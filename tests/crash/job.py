@@ -61,7 +61,7 @@ class Crash:
 
 @dataclass(frozen=True)
 class Job:
-    """What one driver process is to do.
+    """The task of one driver process.
 
     Attributes:
         crash: step and phase at which the driver dies.

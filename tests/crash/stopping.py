@@ -20,7 +20,7 @@ from tests.waiting import until_tasks_end
 
 @dataclass(frozen=True)
 class Stopping:
-    """What one driver process is to do.
+    """The task of one driver process.
 
     Attributes:
         topics: one for each round whose first batch is stopped, after one that all other rounds share.

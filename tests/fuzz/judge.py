@@ -1,4 +1,4 @@
-"""What may come of a damaged entry or value: an error that names it, or what a reader that is not ours makes of it."""
+"""The allowed results for a damaged entry or value: an error that names it, or the result of another reader."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def value(one: Value, data: bytes) -> str:
     elif one.schema.kind == "PROTOBUF_NATIVE":
         _compare(one, found, _by_google(one, data))
     elif one.schema.kind == "JSON":
-        json.loads(data)  # what is no JSON was refused
+        json.loads(data)  # text that is not JSON was refused
     return "read"
 
 

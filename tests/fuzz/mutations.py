@@ -1,4 +1,4 @@
-"""What random damage does: to bytes, and to each number that a reader trusts."""
+"""Random damage: to bytes, and to each number that a reader trusts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def mutated(data: bytes, random: Random, others: list[bytes]) -> bytes:
 
 
 def with_other_metadata(metadata: MessageMetadata, random: Random) -> MessageMetadata:
-    """Return metadata of which one field or some have another value, or other bytes."""
+    """Return metadata with another value, or other bytes, in one field or some."""
     if random.randrange(4) == 0:
         try:
             return MessageMetadata.FromString(mutated(metadata.SerializeToString(), random, [b"\x58\x01\x40\x03"]))

@@ -27,7 +27,7 @@ from tests.fuzz.mutations import mutated, with_other_metadata
 
 HANG_S = 60
 MEMORY_BYTES = 64 * 1024 * 1024 + 12 * judge.MOST
-"""What the process may grow by: what decoding takes of small entries, and twelve times the largest message."""
+"""The allowed growth of the process: that of decoding small entries, and twelve times the largest message."""
 
 
 class Hang(judge.Fault):
@@ -38,7 +38,7 @@ class Fuzzer:
     """Makes cases, and judges what comes of them.
 
     Attributes:
-        outcomes: how often what came of which kind of damage.
+        outcomes: how often each result came of each kind of damage.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a hostile entry makes its reader take: bounded by what is stored and by what one message may have."""
+"""The memory that a hostile entry costs its reader: bounded by its stored bytes and the size of one message."""
 
 from __future__ import annotations
 

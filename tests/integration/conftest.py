@@ -1,4 +1,4 @@
-"""What integration tests share: one Spark session, the official client, and schemas of topics."""
+"""Shared parts of integration tests: one Spark session, the official client, and schemas of topics."""
 
 from __future__ import annotations
 

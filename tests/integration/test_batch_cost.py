@@ -1,4 +1,4 @@
-"""What a batch costs brokers and bookies, counted on a real broker: the formulas of docs/scale.md."""
+"""The cost of a batch for brokers and bookies, counted on a real broker: the formulas of docs/scale.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 from eos.pulsar.wire.txn import TxnId
 from tests.integration.drills.query import Driver, Query, deliver
 
-_TYPE_AT = 9  # of a frame: behind two sizes and the tag of the command's type
+_TYPE_AT = 9  # of a frame: after two sizes and the tag of the command's type
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 class Entries:
-    """Entries that ledgers have taken so far, each of which every bookie of its quorum writes."""
+    """Entries that ledgers have taken so far. Every bookie of the quorum writes each of them."""
 
     def __init__(self, pulsar: Any, topic: str, partitions: int, control: str, coordinator: int) -> None:
         self._url = f"{pulsar.admin_url}/admin"

@@ -99,7 +99,7 @@ def test_what_needs_care_is_told_and_the_rest_is_good(
     until(lambda: verdicts()["coordinators"] == "good", "the coordinator still counts what has ended")
 
     class Late:
-        """A clock that is behind the broker's."""
+        """A clock that is slower than the broker's."""
 
         def time(self) -> float:
             return time.time() - 60

@@ -93,7 +93,7 @@ def test_a_quota_on_a_topic_with_partitions_is_told_of_a_partition(pulsar: Any, 
 
 
 def test_a_quota_that_is_used_up_shuts_out_producers_but_not_from_an_exempt_topic(pulsar: Any, namespace: str) -> None:
-    """What makes the advice right: a topic's own quota without a limit stands in for its namespace's."""
+    """The reason why the advice is right: a topic's own quota without a limit stands in for its namespace's."""
     topic = f"persistent/{namespace}/__eos-sink"
     httpx.put(f"{pulsar.admin_url}/admin/v2/{topic}", timeout=30).raise_for_status()
     name = topic.replace("/", "://", 1)

@@ -146,7 +146,7 @@ def test_a_new_name_is_the_way_out(spark: SparkSession, pulsar: Any, tmp_path: P
 
 
 def test_records_of_others_are_refused(spark: SparkSession, pulsar: Any, tmp_path: Path) -> None:
-    """A topic that holds anything but the sink's records is no control log."""
+    """A topic that holds anything but the sink's records is not a control log."""
     import pulsar as official
 
     admin = Admin(pulsar.admin_url)

@@ -35,7 +35,7 @@ Point = tuple[Step, str]
 EVERYWHERE: list[Point] = list(product(Step, ("before", "after")))
 TAKING_OVER = (Step.TAKEOVER, Step.OWNER)
 FOLLOWED = (Step.TAKEOVER, Step.OWNER, Step.FIRST_SEND)
-"""Behind these the broker sees more before the next step: the log's first transaction, the end of the one that the
+"""After these the broker sees more before the next step: the log's first transaction, the end of the one that the
 driver before has left open, further frames."""
 
 
@@ -160,7 +160,7 @@ TWICE: dict[Point, range] = {
     (Step.RETURN, "before"): range(ROWS, ROWS + 1),
     (Step.RETURN, "after"): range(ROWS, ROWS + 1),
 }
-"""How many rows of its batch a driver without transactions that dies there may leave behind: they come once more.
+"""How many rows of its batch a driver without transactions that dies there may leave: they come once more.
 
 Another task of the batch may have come as far as it likes, or not have begun.
 """

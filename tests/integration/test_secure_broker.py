@@ -199,7 +199,7 @@ def test_the_commands_of_statestore_connect_as_those_of_eos(
 def test_what_a_role_may_not_ask_is_told_apart_from_what_is_well(
     secured: Secured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The role of a job is no superuser: the broker's settings are none of its business."""
+    """The role of a job has no rights of a superuser: the broker's settings are not its business."""
     monkeypatch.setenv("EOS_SERVICE_URL", secured.service_url)
     monkeypatch.setenv("EOS_ADMIN_URL", secured.admin_url)
     monkeypatch.setenv("EOS_TLS_TRUST_CERTS", secured.file("authority.pem"))

@@ -1,4 +1,4 @@
-"""What reaches a topic through the sink, on both of its paths, as the official client reads it."""
+"""The rows that reach a topic through the sink, on both of its paths, as the official client reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""User code that would lose rows without a word, and what a run leaves behind at the broker."""
+"""User code that would lose rows without a word, and the leftovers of a run at the broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sink refuses before it writes anything, and what it tells the user to do."""
+"""The refusals of the sink before it writes anything, and its advice to the user."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class Follower(Reader):
         job.wait()
 
     def sinks(self) -> list[dict[str, Any]]:
-        """What `eos sink list` says."""
+        """The output of `eos sink list`."""
         done = CliRunner().invoke(COMMANDS["eos"], ["sink", "list", "--json"], env=self.env())
         found: list[dict[str, Any]] = json.loads(done.stdout) if done.exit_code == 0 else []
         return found
@@ -125,7 +125,7 @@ class Follower(Reader):
         return -1 if batch is None else int(batch)
 
     def end(self) -> None:
-        """Leave no job behind either."""
+        """End each job too."""
         for job in self.jobs:
             if job.poll() is None:
                 os.killpg(job.pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """Two regions that replicate one namespace to each other, each with a sink of the same name on the same topic.
 
-Each region's broker is a cluster of its own. What one sink does must not touch the other: not its log, not its owner,
-not its transactions. Each region has the rows of both in the end, each once.
+Each region's broker is a cluster of its own. The actions of one sink must not touch the other: not its log, not its
+owner, not its transactions. Each region has the rows of both in the end, each once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is read and written by `format("pulsar")`, as a process of the Spark under test.
+"""Reading and writing by `format("pulsar")`, as a process of the Spark under test.
 
     python -m tests.matrix.by_name PART '{"service_url": …, "topic": …, "folder": …, "values": […]}'
 

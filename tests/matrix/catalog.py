@@ -35,11 +35,11 @@ from eos.spark.jar import shipped_jar
 START_S, STREAM_S = 180.0, 120
 COMMON = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.host": "localhost"}
 NO_WRITER = ("It came with 4.2", "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_FIND_DATA")
-"""What INSERT INTO is refused with on an older Spark. Spark 4.0 itself refuses one that leaves out columns."""
+"""The refusal of INSERT INTO on an older Spark. Spark 4.0 itself refuses one that leaves out columns."""
 _MARK = "end of statement"
 
 Rows = list[list[str]]
-"""What a statement shows: its rows, of texts."""
+"""The result of a statement: its rows, of texts."""
 
 
 @dataclass(frozen=True)

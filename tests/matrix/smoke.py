@@ -48,7 +48,7 @@ _REFUSED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one part gave: its answer, and why."""
+    """The result of one part: its answer, and why."""
 
     part: str
     answer: str

@@ -22,7 +22,7 @@ S = TypeVar("S", bound=Hashable)
 
 
 class Model(Protocol[S]):
-    """What can be explored."""
+    """A world that can be explored."""
 
     def start(self) -> S:
         """Give the state before anything has happened."""
@@ -64,7 +64,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Explored(Generic[S]):
-    """What an exploration found.
+    """The result of an exploration.
 
     Attributes:
         states: how many were visited.

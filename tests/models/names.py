@@ -1,4 +1,4 @@
-"""The names of `bk://` as a model: processes that write, move and delete files, and what goes on behind them.
+"""The names of `bk://` as a model: processes that write, move and delete files, and the upkeep beside them.
 
 Each multi is one step, and so is each look at the tree; between the two another process may act. Any process may die
 or lose its session, and a multi may get no answer. Time is not modelled: whatever waits for a grace time may happen

@@ -18,7 +18,7 @@ class Bounds:
 
     Attributes:
         rules: those that are kept.
-        actors: who does what: (name, its tasks). The name says of which kind it is.
+        actors: who does what: (name, its tasks). Its name begins with its kind.
         files: paths of files that are there from the start, each in the first ledger, which is sealed.
         ledgers: how many there are at most.
         silences: how many writes get no answer.

@@ -1,4 +1,4 @@
-"""What a process does with files: write, rename, delete, make and remove directories, read."""
+"""The steps of a process with files: write, rename, delete, make and remove directories, read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.models.names_world import ANY, Entry, Ledger, Op, World, parent
 
 
 def steps(names: Bounds, w: World, i: int) -> Iterator[Step]:
-    """What a client may do next."""
+    """The next steps of a client."""
     actor = w.actors[i]
     match actor.at.rstrip("?"):
         case "idle":
@@ -240,7 +240,7 @@ def _is_deleted(names: Bounds, w: World, file: Entry, path: str) -> bool:
 
 
 def _seal(w: World, i: int) -> Step:
-    """Say that the ledger gets no more entries; where it was freed already, that does no harm."""
+    """Say that the ledger gets no further entries. Where it was freed already, that does no harm."""
     actor = w.actors[i]
     node = w.node(f"/L/{actor.ledger}")
     if node is not None:

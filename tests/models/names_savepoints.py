@@ -12,7 +12,7 @@ SAVEPOINT = "/sp/s"
 
 
 def make(names: Bounds, w: World, i: int) -> Iterator[Step]:
-    """What the maker of a savepoint may do next: begin, look, hold, make ready."""
+    """The next steps of a savepoint's maker: begin, look, hold, make ready."""
     actor = w.actors[i]
     token = f"{SAVEPOINT}/build-{actor.name}"
     match actor.at.rstrip("?"):
@@ -53,7 +53,7 @@ def _hold(names: Bounds, w: World, i: int, token: str) -> World:
 
 
 def delete(names: Bounds, w: World, i: int) -> Iterator[Step]:
-    """What a deletion may do next: mark, let go of each ledger, remove the name."""
+    """The next steps of a deletion: mark, free each ledger, remove the name."""
     actor = w.actors[i]
     match actor.at.rstrip("?"):
         case "idle":

@@ -1,4 +1,4 @@
-"""What goes on behind the files: the sweeper frees ledgers, the compactor empties sparse ones."""
+"""The upkeep of files: the sweeper frees ledgers, the compactor empties sparse ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.models.names_world import Entry, Op, World
 
 
 def sweep(names: Bounds, w: World, i: int) -> Iterator[Step]:
-    """What a sweeper may do next. It reads, and acts upon what it has read a step later."""
+    """The next steps of a sweeper. It reads, and acts upon what it has read a step later."""
     actor = w.actors[i]
     match actor.at:
         case "idle":
@@ -97,7 +97,7 @@ def _delete(w: World, ledger: int) -> World:
 
 
 def compact(names: Bounds, w: World, i: int) -> Iterator[Step]:
-    """What a compactor may do next: look, copy, swap."""
+    """The next steps of a compactor: look, copy, swap."""
     actor = w.actors[i]
     match actor.at.rstrip("?"):
         case "idle":

@@ -1,4 +1,4 @@
-"""What the model of the names knows of the world: a tree of znodes with multis, and ledgers.
+"""The world of the model of the names: a tree of znodes with multis, and ledgers.
 
 A multi is carried out whole or not at all. A znode has a version, which counts its changes, and can't be deleted
 while it has children. A ledger's id is never used twice; an append to a ledger that was deleted is acknowledged all
@@ -21,7 +21,7 @@ class Node(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What a file's znode says: which bytes, how often it was renamed, and where the bytes are."""
+    """The content of a file's znode: which bytes, how often it was renamed, and where the bytes are."""
 
     write: str
     generation: int

@@ -1,10 +1,10 @@
 """The commit protocol as a model: drivers that start at any time, and what may happen to each of their steps.
 
-One step is one request, carried out by the broker at once, or what another process does meanwhile. That is enough:
-a driver that waits for an answer does nothing else, so a request that is slow is a driver that is slow to send it.
-A driver may stand still at any step for ever, which is a crash, or go on long after another has taken over.
-What can't be told like that is a request whose sender *stops waiting*: it may have been carried out, or not, or a
-frame of it may arrive later, in the middle of what the sender does next.
+One step is one request, carried out by the broker at once, or what another process does meanwhile. That is enough: a
+driver that waits for an answer does nothing else, so a request that is slow is a driver that is slow to send it. A
+driver may stand still at any step for ever, which is a crash, or go on long after another has taken over. A request
+whose sender *stops waiting* can't be told like that: it may have been carried out, or not, or a frame of it may arrive
+later, in the middle of what the sender does next.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What must never be: rows that a reader finds twice, not at all, or in part, and waiting without an end."""
+"""The faults that must never be: rows that a reader finds twice, not at all, or in part, and waiting without an end."""
 
 from __future__ import annotations
 

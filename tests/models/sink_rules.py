@@ -22,12 +22,12 @@ class Rule(Enum):
     FREE = "A driver whose OWNER record stays hidden ends empty transactions on the control topic until it is not"
     PRIME = "The control topic's first transaction is a useless one, so that the topic remembers aborts from then on"
 
-    # What to do with a batch
+    # The decision about a batch
     REPLAY = "A batch that has a MARKER is skipped"
     STALE = "A batch older than the newest MARKER is never written"
     LOG_DECIDES = "The log alone says how a transaction has ended"
 
-    # What user code does with a failure
+    # User code and failures
     RUN_STOPS = "A run takes no batch after one that failed in it"
     FAILED_NOTED = "A batch that failed is noted in the checkpoint, and a run that begins after it writes nothing"
     HOLE = "A batch after one that was begun and has no MARKER is never written"

@@ -1,4 +1,4 @@
-"""What goes on beside the drivers: tasks on the executors, and frames that arrive when their sender waits no more."""
+"""Steps beside the drivers: tasks on the executors, and frames that arrive when their sender no longer waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.models.sink_world import Partition, Record, World
 
 
 def tasks(sink: Bounds, w: World, number: int, partition: Partition) -> Iterator[Step]:
-    """What the tasks of a partition may do next: add it to their transaction, send a row, close, report."""
+    """The next steps of a partition's tasks: add it to their transaction, send a row, close, report."""
     for txn, task in enumerate(partition.tasks):
         again = "again " if task.startswith("again") else ""
         who = f"the {again and 'second '}task of partition {number}"
@@ -57,7 +57,7 @@ def _send(sink: Bounds, w: World, number: int, txn: int, again: str, who: str) -
     elif Rule.RECEIPTS in sink.rules:
         yield f"{words}, gets no receipt, and fails", silent(w.partition(number, failed.under_way(txn, True)))
     elif Rule.CLOSE in sink.rules:
-        # What reaches a producer after its close is refused.
+        # A frame that reaches a producer after its close is refused.
         yield f"{words}, which is lost, closes its producer, and reports", silent(w.partition(number, reported))
     else:
         late = reported.under_way(txn, True)
@@ -65,14 +65,14 @@ def _send(sink: Bounds, w: World, number: int, txn: int, again: str, who: str) -
 
 
 def late_rows(w: World, number: int, partition: Partition) -> Iterator[Step]:
-    """Rows whose task waits no more arrive."""
+    """Rows whose task no longer waits arrive."""
     for txn in partition.late:
         arrived = w.partition(number, partition.under_way(txn, False).store(txn))
         yield f"a late row of transaction {txn} arrives at partition {number}", arrived
 
 
 def late_markers(sink: Bounds, w: World) -> Iterator[Step]:
-    """MARKER records whose driver waits no more arrive."""
+    """MARKER records whose driver no longer waits arrive."""
     c = w.control
     for batch, txn in c.late:
         rest = tuple(late for late in c.late if late != (batch, txn))

@@ -1,11 +1,11 @@
-"""What the model of the sink knows of the world: the broker's topics, a coordinator, tasks, drivers.
+"""The world of the sink's model: the broker's topics, a coordinator, tasks, drivers.
 
 Everything here is what Pulsar does (DESIGN §3, held against a real broker by tests/contract), and nothing
 that the sink decides. Values are small tuples, since each state is hashed and kept.
 
-A transaction is a number, in the order in which they were opened. What no longer matters of one that
-has ended is forgotten, and the others are counted anew: so there can be any number of transactions in a
-run, and the states stay few.
+A transaction is a number, in the order in which they were opened. The part that no longer matters of one that has ended
+is forgotten, and the others are counted anew: so there can be any number of transactions in a run, and the states stay
+few.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Partition(NamedTuple):
         return stray.task(txn, "")
 
     def under_way(self, txn: int, yes: bool) -> Partition:
-        """Note that a frame of a transaction is under way and its sender waits no more, or that none is."""
+        """Note that a frame of a transaction is under way and its sender no longer waits, or that none is."""
         return self._replace(late=include(self.late, txn) if yes else without(self.late, txn))
 
 
@@ -118,7 +118,7 @@ class Record(NamedTuple):
 
 
 class Control(NamedTuple):
-    """The control topic. What is readable for good is kept as what it adds up to.
+    """The control topic. The sum of all that is readable for good is kept.
 
     Attributes:
         topic: its transaction buffer.

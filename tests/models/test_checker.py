@@ -43,7 +43,7 @@ class Jugs:
 
 @dataclass
 class Countdown:
-    """Counts down to 0, where nothing follows; even numbers hide behind the odd one below."""
+    """Counts down to 0, where nothing follows. Even numbers hide in the odd one below."""
 
     allowed: bool
 

@@ -59,7 +59,7 @@ def test_the_marker_may_be_sent_beside_the_data_and_partitions_added_early() -> 
     ids=["all", "FENCE", "ADD_DATA", "RECEIPTS"],
 )
 def test_the_canonical_form_hides_no_fault(rules: frozenset[Rule]) -> None:
-    """What is wrong before it is made canonical is wrong after it, and the other way round."""
+    """A state that is wrong before it is made canonical is wrong after it, and the other way round."""
     sink = replace(PAIR, rules=rules, partitions=1)
     level, seen = [sink.canonical(sink.start())], set[World]()
     while level and len(seen) < 3_000:

@@ -1,4 +1,4 @@
-"""What is visible by what is stored alone, explored: it is what the broker shows, and each rule is needed for that."""
+"""Visibility by stored entries alone, explored: it is what the broker shows, and each rule is needed for that."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ The broker, as `TopicTransactionBuffer` and its snapshots go: an entry of a tran
 is open or aborted; a commit ends it; an abort ends it and hides all its entries; each end of a transaction brings the
 coordinator's low watermark, by which the broker aborts the first open transaction itself where that is not after it.
 Readable is what lies before the first entry of the first open transaction. A restart loads the last snapshot (what was
-readable, and what was aborted), and goes through the entries behind it again. Ledgers are deleted from the front, and
+readable, and what was aborted), and goes through the entries after it again. Ledgers are deleted from the front, and
 what is known of an aborted transaction goes with its marker.
 """
 
@@ -29,7 +29,7 @@ ALL: Final = frozenset(Rule)
 
 
 class Kind(Enum):
-    """What an entry holds."""
+    """The content of an entry."""
 
     PLAIN = auto()
     DATA = auto()
@@ -38,7 +38,7 @@ class Kind(Enum):
 
 
 class Txn(Enum):
-    """What the coordinator knows of a transaction."""
+    """The coordinator's knowledge of a transaction."""
 
     NEW = auto()
     OPEN = auto()
@@ -114,7 +114,7 @@ class Visibility:
         return state
 
     def stuck(self, state: World) -> str | None:
-        """A full topic is no fault."""
+        """A full topic does not count as a fault."""
         return None
 
     def fault(self, state: World) -> str | None:
@@ -146,7 +146,7 @@ class Visibility:
         return markers[0] is Kind.COMMIT
 
     def steps(self, state: World) -> Iterator[tuple[str, World]]:
-        """What transactions, the broker and the reader do next."""
+        """The next steps of transactions, the broker and the reader."""
         room = len(state.log) < self.length
         if room:
             yield "a plain entry", state._replace(log=(*state.log, (Kind.PLAIN, -1)))

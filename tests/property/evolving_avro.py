@@ -130,7 +130,7 @@ def fields_evolved(fields: list[Any], random: Random) -> list[Any]:
 
 
 def varint(number: int, random: Random) -> bytes:
-    """Return a number as AVRO has it, seldom with groups of zeros behind it."""
+    """Return a number as AVRO has it, seldom with groups of zeros after it."""
     left = (number << 1) ^ (number >> 63)
     out = bytearray()
     while left > 0x7F:

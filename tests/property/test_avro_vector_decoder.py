@@ -1,4 +1,4 @@
-"""What numpy decodes is what the decoder of single values says: random schemas, their evolutions, damaged bytes."""
+"""numpy decodes the same as the decoder of single values: random schemas, their evolutions, damaged bytes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.simulation.broker import Broker
 from tests.simulation.job import Job, KeptProducers, recover, verdict
 from tests.simulation.world import REQUESTS, Fault, Plan, Scheduler
 
-# What a driver may legally end with. Anything else, DamagedLog above all, is a false alarm.
+# The errors that a driver may legally end with. Anything else, DamagedLog above all, is a false alarm.
 EXPECTED = (Fenced, StaleBatch, NotCommitted, CommitUnknown)
 
 DRIVERS = st.integers(0, 2)
@@ -37,7 +37,7 @@ PLANS = st.builds(Plan, schedule=st.just(()) | SCHEDULES, faults=ANYWHERE | AT_T
 
 
 # The first driver dies with a record in the log's first transaction, which hides all that follows; the second
-# commits a batch behind it, and dies before any other driver is told.
+# commits a batch after it, and dies before any other driver is told.
 HIDDEN_COMMIT = Plan(
     schedule=((0, 60),),
     faults={(0, "SEND in transaction", 0): Fault.CRASH_AFTER, (1, "END_TXN commit", 0): Fault.CRASH_AFTER},

@@ -1,4 +1,4 @@
-"""Whatever message a schema allows is read by protobuf's own library as it was written, and by us."""
+"""Each message that a schema allows is read by protobuf's own library as it was written, and by this decoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What numpy decodes is what Google's library says: random messages, their evolutions, any order, damaged bytes."""
+"""numpy decodes the same as Google's library: random messages, their evolutions, any order, damaged bytes."""
 
 from __future__ import annotations
 

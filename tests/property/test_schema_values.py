@@ -1,4 +1,4 @@
-"""Whatever a schema allows is decoded as it was written, and damage is an error or another value of the same type."""
+"""Each value of a schema is decoded as it was written, and damage is an error or another value of the same type."""
 
 from __future__ import annotations
 

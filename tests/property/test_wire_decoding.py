@@ -1,4 +1,4 @@
-"""Whatever entries hold, their columns are what reading them message by message gives, or a clear error."""
+"""For any entries their columns are the same as reading them message by message, or a clear error."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ ALL: list[Column] = list(COLUMNS)
 def test_a_damaged_frame_is_an_error_and_never_other_rows(entries: list[Entry], data: st.DataObject) -> None:
     entry = entries[0]
     frame = bytearray(received(entry))
-    covered = struct.unpack_from(">I", frame, 4)[0] + 8  # behind the command, which no checksum covers
+    covered = struct.unpack_from(">I", frame, 4)[0] + 8  # after the command, which no checksum covers
     for _ in range(data.draw(st.integers(1, 3))):
         frame[data.draw(st.integers(covered, len(frame) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     try:

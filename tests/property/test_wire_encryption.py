@@ -1,4 +1,4 @@
-"""Whatever rows are written, an encrypted frame gives them back to who has one of the private keys."""
+"""For any rows an encrypted frame gives them back to a reader with one of the private keys."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from eos.schema.errors import Undecodable
 
 
 class Decoder(Protocol):
-    """What both kinds of values have."""
+    """The common part of both kinds of values."""
 
     def decode(self, values: pa.Array) -> pa.Array:
         """Return the values, by numpy where that is sure."""

@@ -1,4 +1,4 @@
-"""What the tests of the writers by name share: a broker without transactions, and what is in its topics."""
+"""Shared parts of the tests of the writers by name: a broker without transactions, and the content of its topics."""
 
 from __future__ import annotations
 

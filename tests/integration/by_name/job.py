@@ -49,7 +49,7 @@ def anywhere(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def losing(folder: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function that passes rows on, and deletes all shuffle files behind them, once in a folder's life.
+    """Return a function that passes rows on, and deletes all their shuffle files, once in a folder's life.
 
     For a session of one slot: beside it no task reads, so the first task is done and all others find nothing.
     """

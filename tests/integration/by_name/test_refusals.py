@@ -1,4 +1,4 @@
-"""What Spark shows of the refusal to write by `format("pulsar")`, where it could not be exactly-once."""
+"""Spark's report of the refusal to write by `format("pulsar")`, where it could not be exactly-once."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Driver:
         self.query.committed.add(batch)
 
     def writing(self, batch: int, kind: type[RowWriter] = RowWriter) -> Write:
-        """What writes a batch: one task, whose rows have their receipts and whose producers are closed."""
+        """The writer of a batch: one task, whose rows have their receipts and whose producers are closed."""
 
         return lambda txn: deliver(self.query.task(txn, batch, kind), self.query.rows_of(batch))
 

@@ -1,4 +1,4 @@
-"""What becomes of a query's output when an accident happens and one rule of the protocol is broken.
+"""The fate of a query's output when an accident happens and one rule of the protocol is broken.
 
 Each scenario has an accident in it that the protocol survives; with its rule broken it does not. The rules are those
 of `tests.models.sink_rules`, which the model looks at too.
@@ -276,7 +276,7 @@ def _without_rows(*names: str, kept: bool) -> Iterator[None]:
 
 
 def a_batch_in_two_transactions(query: Query) -> None:
-    """What no rule is about, since it is what the protocol is for: half of a batch is committed after the next one."""
+    """The fault that the protocol as a whole is there for: half of a batch is committed after the next one."""
     driver = Driver(query)
     driver.run(until=HIT)
 

@@ -84,7 +84,7 @@ def test_a_log_whose_records_are_deleted_is_not_one_of_a_new_sink(pulsar: Any, s
 
 
 def test_rows_of_a_transaction_without_a_marker_are_aborted_ones_that_readers_see(pulsar: Any, sink: Sink) -> None:
-    """As after a broker that forgets its aborted transactions: here the transaction is committed behind our back."""
+    """As after a broker that forgets its aborted transactions: here the transaction is committed without the sink."""
     sink.write(0)
     txn = sink.die_in_the_middle(1)
     sink.client.coordinator(txn.coordinator).end(txn, commit=True)

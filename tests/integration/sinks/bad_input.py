@@ -1,4 +1,4 @@
-"""What callers do wrong, as a table: what is given, the error, words that are in it, and how long it may take."""
+"""The mistakes of callers, as a table: the input, the error, words that are in it, and how long it may take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOURS_S = 10_000.0
 
 @dataclass(frozen=True)
 class World:
-    """What a row of the table may use.
+    """The tools that a row of the table may use.
 
     Attributes:
         service_url, admin_url: of a running broker.

@@ -1,4 +1,4 @@
-"""What the sink's tests share."""
+"""Shared parts of the sink's tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a caller gives that is wrong: the right error, with the words that help, and nothing is tried twice.
+"""Wrong input of a caller: the right error, with the words that help, and nothing is tried twice.
 
 No refusal waits: each time-out that one could sit out is far longer than its row of the table allows.
 """

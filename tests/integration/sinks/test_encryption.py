@@ -1,4 +1,4 @@
-"""What is encrypted is read by the official clients with their keys, and the other way round; without, by nobody."""
+"""The official clients read encrypted rows with their keys, and the other way round. Without keys nobody does."""
 
 from __future__ import annotations
 

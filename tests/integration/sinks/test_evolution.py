@@ -27,7 +27,7 @@ NO_SUCH = "is {}, and the schema has no such field"
 
 
 class Change(NamedTuple):
-    """What another program registers behind `carrier` and `delay`, and what the sink then says of these columns.
+    """The columns that another program registers after `carrier` and `delay`, and the sink's words about them.
 
     Attributes:
         versions: the fields of each.

@@ -72,7 +72,7 @@ class Rival:
 
 
 class _Silent:
-    """What tasks get in the rival's place."""
+    """The rows that tasks get in the rival's place."""
 
     def __call__(self, step: Step, phase: Phase, batch_id: int | None) -> None:
         pass

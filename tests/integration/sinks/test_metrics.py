@@ -1,4 +1,4 @@
-"""What a sink tells its observers of real batches, beside what Spark tells of them."""
+"""The reports of a sink to its observers about real batches, beside those of Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who writes, as the broker's own stats tell it while a batch is written."""
+"""The writer, as the broker's own stats show it while a batch is written."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_a_batch_that_the_driver_gives_up_at_once_holds_no_reader_up(
 def test_a_batch_that_is_given_up_at_any_moment_holds_no_reader_up(
     spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path, rounds: int
 ) -> None:
-    """No further batch follows. What is still on its way when a round ends arrives during those that follow."""
+    """No further batch follows. A frame that is still on its way when a round ends arrives during those that follow."""
     moments, ends = random.Random(29), Counter[tuple[str, str]]()
     topics: list[str] = []
     for place in range(rounds):

@@ -23,7 +23,7 @@ def rows_of(spark: SparkSession, pulsar: Any, *topics: str) -> DataFrame:
 
 
 def kept(spark: SparkSession, pulsar: Any, *topics: str) -> dict[str, list[str]]:
-    """What is kept of each topic's rows, by one read: to plan a read takes Spark seconds on a busy machine."""
+    """The rows of each topic, kept from one read: to plan a read takes Spark seconds on a busy machine."""
     rows = rows_of(spark, pulsar, *topics).select("__topic", *KEPT).collect()
     return {topic: sorted(str(row[1:]) for row in rows if row[0] == topic) for topic in topics}
 

@@ -289,7 +289,7 @@ CASES: dict[str, st.SearchStrategy[Case]] = {
 
 @dataclass
 class Readers:
-    """Who writes and reads the cases."""
+    """The writers and readers of the cases."""
 
     spark: SparkSession
     world: World

@@ -17,7 +17,7 @@ BAD = "value", "value kee"
 
 @dataclass(frozen=True)
 class Use:
-    """What a way is given: how to make its sink, and the session."""
+    """The input of a way: how to make its sink, and the session."""
 
     spark: SparkSession
     service_url: str

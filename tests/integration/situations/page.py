@@ -13,7 +13,7 @@ TEXT, JSON = Path(__file__).with_name("as_text.md"), Path(__file__).with_name("w
 
 @dataclass(frozen=True)
 class Said:
-    """What one command said in one situation: its words after "eos", what it printed, and its exit code."""
+    """The words of one command in one situation: its words after "eos", its output, and its exit code."""
 
     words: tuple[str, ...]
     text: str
@@ -26,7 +26,7 @@ class Said:
 
 
 Answers = Mapping[str, list[Said]]
-"""What was said, by situation."""
+"""The words by situation."""
 
 SITUATIONS: Mapping[str, tuple[str, str]] = {
     "healthy": (

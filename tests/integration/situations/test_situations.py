@@ -32,7 +32,7 @@ OLD, PYTHON = "checkpoints/old", "/opt/job/bin/python"
 
 
 def commands(namespace: str, old: str) -> Iterator[tuple[str, ...]]:
-    """What is asked in each situation; at last what changes something. Args: where; an old query's checkpoint."""
+    """The commands for each situation, at last those that change something. Args: where; an old query's checkpoint."""
     here = ("--namespace", namespace)
     topic = f"persistent://{namespace}/{TOPIC}"
     yield ("sink", "list", *here)
@@ -68,7 +68,7 @@ def normal(pulsar: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Norm
 
 
 def said(words: tuple[str, ...], *, for_programs: bool) -> tuple[str, int]:
-    """Run a command as the shell does. What it prints; with --json to standard output alone, but for an error."""
+    """Run a command as the shell does. Its output. With --json it goes to standard output alone, but for an error."""
     out, beside = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(beside if for_programs else out):
         try:

@@ -19,7 +19,7 @@ from tests.integration.source.conftest import MakeStream
 
 @pytest.fixture
 def with_damage(pulsar: Any, make_topic: MakeTopic) -> Callable[[str], tuple[str, str]]:
-    """Write three messages, with a hostile entry behind each of the first two; return topic and the first's place."""
+    """Write three messages, with a hostile entry after each of the first two. Return topic and the first's place."""
 
     def write(kind: str) -> tuple[str, str]:
         topic = make_topic("damaged")

@@ -1,4 +1,4 @@
-"""A broker with default settings removes partitions that nobody uses and that hold nothing; that is no loss."""
+"""A broker by default removes partitions that nobody uses and that hold nothing. That must not count as a loss."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.integration.source.streams import write
 
 @pytest.fixture
 def idle(make_topic: MakeTopic, ours: Client, admin: Admin) -> str:
-    """A topic of three partitions, of which the first holds "a", and the others are gone."""
+    """A topic of three partitions. The first holds "a", and the others are gone."""
     topic = make_topic("idle", 3)
     write(ours, f"{topic}-partition-0", "a")
     for number in (1, 2):

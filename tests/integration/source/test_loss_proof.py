@@ -1,4 +1,4 @@
-"""Whatever removes entries while they are read: all rows come, or a loss that is named; never a hang."""
+"""Anything may remove entries while they are read: all rows come, or a named loss, never a hang."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Slow:
 
 @dataclass
 class Outcome:
-    """What came of one history."""
+    """The result of one history."""
 
     rows: list[int] = field(default_factory=list)
     told: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What others delete is missed, by name; nothing is skipped in silence."""
+"""Deletions of others are missed, by name. Nothing is skipped in silence."""
 
 from __future__ import annotations
 

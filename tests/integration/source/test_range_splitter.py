@@ -28,7 +28,7 @@ LONG_MS = 600_000  # a busy machine takes long for what lies between begin and e
 
 @pytest.fixture
 def topic(ours: Client, make_topic: MakeTopic, admin: Admin) -> str:
-    """Plain, committed, aborted and marker entries in several ledgers, some of which one transaction spans."""
+    """Plain, committed, aborted and marker entries in several ledgers. One transaction spans some of these."""
     name = make_topic("everything")
     for ledger in range(LEDGERS):
         with ours.producer(name) as producer:

@@ -1,4 +1,4 @@
-"""What a batch read keeps stored while it reads: nothing, unless that is asked for, since it would count as backlog."""
+"""The entries that a batch read keeps stored: none, unless that is asked for, since they would count as backlog."""
 
 from __future__ import annotations
 

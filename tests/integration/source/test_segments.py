@@ -26,7 +26,7 @@ ROWS = 40
 
 @pytest.fixture
 def bookie(pulsar: Any) -> str:
-    """The bookie of a standalone Pulsar has an id that is no address."""
+    """The bookie of a standalone Pulsar has an id that is not an address."""
     with ZooKeeperMetadata(pulsar.zookeeper) as zookeeper:
         host, port = zookeeper.address("bk0test")
     return f"bk0test={host}:{port}"

@@ -1,4 +1,4 @@
-"""What Spark's own workers do with the source, in this process: no JVM, but a real broker."""
+"""The calls of Spark's own workers to the source, in this process: no JVM, but a real broker."""
 
 from __future__ import annotations
 

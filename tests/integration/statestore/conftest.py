@@ -1,4 +1,4 @@
-"""What the tests of `statestore` share: addresses on a real ZooKeeper with a real bookie, and Spark jobs on them.
+"""Shared parts of the tests of `statestore`: addresses on a real ZooKeeper with a real bookie, and Spark jobs on them.
 
 The session-wide `spark` knows `bk://` too. Hadoop keeps one file system for each authority (`host:port`) in a
 process, with the options it was first used with: a test that needs other options takes `own_tree`, or a process of its
@@ -100,7 +100,7 @@ def run_job(start_job: StartJob) -> RunJob:
 
 @contextlib.contextmanager
 def raw_zookeeper(hadoop: Hadoop, servers: str) -> Iterator[Any]:
-    """A ZooKeeper client of the JVM, a Java object, to look behind the jar's back."""
+    """A ZooKeeper client of the JVM, a Java object, to look without the jar."""
     zookeeper = hadoop.jvm.org.apache.bookkeeper.zookeeper.ZooKeeperClient.newBuilder()
     client = zookeeper.connectString(servers).sessionTimeoutMs(10_000).build()
     try:

@@ -54,7 +54,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a start: the batches that ran, and what ended it, "" if nothing did."""
+    """The result of a start: the batches that ran, and what ended it, "" if nothing did."""
 
     results: Results
     error: str

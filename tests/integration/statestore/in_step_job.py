@@ -104,7 +104,7 @@ def written(batches: Iterable[int]) -> list[str]:
 
 
 def settings() -> list[str]:
-    """What a small session of its own needs."""
+    """The settings of a small session."""
     return [
         *("spark.master=local[2]", "spark.sql.shuffle.partitions=2", "spark.ui.enabled=false", "spark.log.level=OFF"),
         *("spark.driver.host=localhost", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),

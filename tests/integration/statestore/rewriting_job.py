@@ -39,7 +39,7 @@ _POLL_S = 0.002
 
 @dataclass(frozen=True)
 class Work:
-    """What the driver is to do.
+    """The task of the driver.
 
     Attributes:
         work: "rescale" a source, or "bootstrap" from the rows of a history.

@@ -52,7 +52,7 @@ def last_entries(spark: SparkSession, service_url: str, topic: str) -> dict[str,
 
 
 def recomputed(client: official.Client, topic: str, count: int) -> Mapping[str, tuple[int, int]]:
-    """What the official client says: how many messages each key has, and the sum of their values."""
+    """The count of the official client: how many messages each key has, and the sum of their values."""
     messages = [(one.partition_key(), int(one.data())) for one in received(client, topic, BytesSchema(), count)]
     assert len({value for _, value in messages}) == len(messages)
     number, total = Counter(key for key, _ in messages), Counter[str]()
@@ -72,7 +72,7 @@ def test_state_from_a_topics_history_goes_on_with_the_next_entry(
     produce(theirs, topic, range(120))
     ends = last_entries(spark, url, topic)
     assert len(ends) == 2
-    produce(theirs, topic, range(120, 150))  # behind the history, and before it was read
+    produce(theirs, topic, range(120, 150))  # after the history, and before it was read
 
     upto = json.dumps({name: f"{ledger}:{entry}" for name, (ledger, entry) in ends.items()})
     history = spark.read.format("pulsar").options(**options, endingOffsets=upto).schema(COLUMNS).load()

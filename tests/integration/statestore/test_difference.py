@@ -1,4 +1,4 @@
-"""What differs between the state in two checkpoints."""
+"""The difference between the state in two checkpoints."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_keys_come_go_and_change(checkpoints: dict[str, str], spark: SparkSessio
     assert json.loads(one.a)["value"]["count"] < json.loads(one.b)["value"]["count"]
     assert "window" in json.loads(one.key)["key"]
 
-    uri = checkpoints["rocksdb"]  # keys of which each batch brings new ones
+    uri = checkpoints["rocksdb"]  # keys that each batch brings anew
     new = {row.key.k for row in read_state(uri, LAST, spark=spark).collect()} - {
         row.key.k for row in read_state(uri, 1, spark=spark).collect()
     }

@@ -29,7 +29,7 @@ SEED = 212071  # a fault of each family, and three that are aimed at a commit
 
 
 class Drill:
-    """A drill in a process of its own. What it leaves is known by a variable that all its processes inherit."""
+    """A drill in a process of its own. Its leftovers are known by a variable that all its processes inherit."""
 
     def __init__(self, folder: Path, *words: str) -> None:
         self.report = folder / "report"

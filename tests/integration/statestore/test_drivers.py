@@ -77,7 +77,7 @@ def test_spark_ends_one_of_two_drivers_and_the_other_goes_on(provider: str, zook
             given = [tuple(row) for row in json.loads((out / name / f"{batch}.json").read_text())]
             assert given == results(QUERY, batch), f"{out.name}: batch {batch} is wrong"
 
-    # What they leave behind is whole: the query goes on with it.
+    # Their files are complete: the query goes on with them.
     done = max(batch for out in outs for batch in batches_in(out / name))
     for out in outs:
         shutil.copytree(out, tmp_path / "all", dirs_exist_ok=True)

@@ -1,6 +1,6 @@
 """Spark's own answer beside verify's: each entry of a checkpoint is damaged in turn, and the query started on the rest.
 
-What is looked at here is a choice, a restart takes its time; `make soak` looks at every entry.
+A choice of files is looked at here, since a restart takes its time. `make soak` looks at every entry.
 """
 
 from __future__ import annotations

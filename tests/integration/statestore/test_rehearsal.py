@@ -34,7 +34,7 @@ from tests.waiting import until
 
 
 class OtherCode(CountingJob):
-    """What an upgrade that goes wrong would run: it overlooks some of the input."""
+    """The code of an upgrade that goes wrong: it overlooks some of the input."""
 
     def _input(self, spark: SparkSession) -> DataFrame:
         return super()._input(spark).where("value % 10 != 7")

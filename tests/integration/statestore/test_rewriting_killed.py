@@ -1,4 +1,4 @@
-"""SIGKILL in mid-rescaling and in mid-bootstrap: the original is as it was, and what is begun is no checkpoint."""
+"""SIGKILL in mid-rescaling and mid-bootstrap: the original stays, and the unfinished target is not a checkpoint."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def redo(spark: SparkSession, work: Work) -> None:
 
 
 def check_begun(spark: SparkSession, work: Work) -> None:
-    """It is no checkpoint, for Spark and for each of our commands; they say so, and how to go on."""
+    """It is not a checkpoint, for Spark and for each command of `statestore`. They say so, and how to go on."""
     hadoop, target = Hadoop.of(spark), work.target
     before = content(spark, target)
     with pytest.raises(Exception, match="No content to map due to end-of-input"):
@@ -102,7 +102,7 @@ def check_begun(spark: SparkSession, work: Work) -> None:
 
 
 def check_after_kill(spark: SparkSession, work: Work, *, go_on: bool = False) -> None:
-    """Whatever the kill has left, the way to the new checkpoint is said, and works."""
+    """After any kill the way to the new checkpoint is said, and works."""
     hadoop = Hadoop.of(spark)
     where = hadoop.status(work.target)
     if where is not None and is_begun(HadoopFiles(hadoop, work.target)):

@@ -1,4 +1,4 @@
-"""State from a savepoint behind its output is rolled forward, and the query goes on: nothing is lost or doubled."""
+"""State from a savepoint older than its output is rolled forward, and the query goes on: nothing is lost or doubled."""
 
 from __future__ import annotations
 

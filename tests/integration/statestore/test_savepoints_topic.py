@@ -50,7 +50,7 @@ def topic() -> str:
 
 
 def readable_now(cluster: Cluster, topic: str) -> list[official.Message]:
-    """What comes before there is silence, which shows only that more is not to be expected."""
+    """Silence comes before it, which shows only that nothing else is to be expected."""
     found = []
     with fresh_consumer(cluster.service_url, topic) as consumer:
         while True:

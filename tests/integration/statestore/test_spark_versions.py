@@ -26,7 +26,7 @@ ARCHIVE = Path(__file__).resolve().parents[2] / "vectors" / "spark_versions.tar.
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Spark wrote once, a folder for each form."""
+    """The files that Spark wrote once, a folder for each form."""
     folder = tmp_path_factory.mktemp("versions")
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder, filter="data")

@@ -1,4 +1,4 @@
-"""What Python sees of a tree of names through the jar: files, ledgers, and why it sees nothing."""
+"""Python's view of a tree of names through the jar: files, ledgers, and why it sees nothing."""
 
 from __future__ import annotations
 

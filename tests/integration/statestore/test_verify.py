@@ -31,7 +31,7 @@ CHANGES = {"hdfs": "delta", "rocksdb": "zip", "changelog1": "changelog", "change
 
 
 def wrong(uri: str, **options: Any) -> list[CheckpointFinding]:
-    """What is wrong, for a start or for an older batch only."""
+    """The faults, for a start or for an older batch only."""
     return [finding for finding in statestore.verify(uri, **options).findings if finding.kind != "note"]
 
 
