@@ -1,6 +1,7 @@
 """The part of docs/reference/commands.md about each verb of `eos` and `statestore`, from the commands themselves.
 
 `tools/draw_options.py` draws it. Options of a connection, and those that several verbs have alike, stand there once.
+`--json` leads to the schema of what the verb prints.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import typer
 from eos.cli.app import typer_app as eos_app
 from eos.cli.connection import connection
 from statestore.cli.app import typer_app as statestore_app
+from tools.output_schemas import OUTPUTS, file_of
 
 APPS: dict[str, typer.Typer] = {"eos": eos_app, "statestore": statestore_app}
 CONNECTION = frozenset(inspect.signature(connection).parameters)
+AS_JSON = "as_json"
 SHARED_BY = 3
 """A parameter that so many verbs have with one meaning stands on the page once."""
 
@@ -61,7 +64,9 @@ def _section(typed: str, command: Any, shared: Collection[str], first: dict[Any,
     if rows := [item for item in map(_item, own) if item not in shared]:
         lines.append("\n".join(rows))
     others = [_flags(one).partition(",")[0] for one in own if _item(one) in shared]
-    if len(own) < len(_shown(command)):
+    if typed in OUTPUTS:
+        others.append(f"[`--json`](json/{file_of(typed).name})")
+    if any(one.name in CONNECTION for one in _shown(command)):
         others.append("[the connection](#command-line)")
     if others:
         lines.append(f"{'Also' if rows else 'Takes'} {', '.join(others)}.")
@@ -73,8 +78,8 @@ def _shown(command: Any) -> list[Any]:
 
 
 def _own(command: Any) -> list[Any]:
-    """Return what a verb takes beside the options of a connection."""
-    return [one for one in _shown(command) if one.name not in CONNECTION]
+    """Return what a verb takes beside --json and the options of a connection."""
+    return [one for one in _shown(command) if one.name not in CONNECTION and one.name != AS_JSON]
 
 
 def _item(one: Any) -> str:

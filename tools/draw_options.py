@@ -1,4 +1,4 @@
-"""Draws the tables of options in docs/ from the code: `python tools/draw_options.py [--check]`.
+"""Draws tables of options, and schemas of outputs, in docs/ from the code: `python tools/draw_options.py [--check]`.
 
 Without --check the pages are written; with it, the exit code is 1 when one is stale.
 """
@@ -22,7 +22,7 @@ from eos.schema.primitives import PRIMITIVES
 from eos.schema.spark_types import OF_PRIMITIVES
 from eos.source.columns import PARTS
 from statestore.hadoop.options import OPTIONS
-from tools import command_pages, configuration_table
+from tools import command_pages, configuration_table, output_schemas
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -118,19 +118,29 @@ def drawn(text: str, name: str, table: str) -> str:
     return f"{before}{begin}{table}{end}{after}"
 
 
-def main(arguments: list[str]) -> int:
-    """Write the pages, or with --check only compare them. Returns the exit code."""
-    stale = []
+def wanted() -> dict[Path, str]:
+    """Return what each page and each schema should have."""
+    found = output_schemas.files()
     for page, name, table in DRAWN:
-        held = page.read_text(encoding="utf-8")
-        wanted = drawn(held, name, table())
-        if held != wanted:
-            stale.append(str(page.relative_to(DOCS.parent)))
-            if "--check" not in arguments:
-                page.write_text(wanted, encoding="utf-8")
+        found[page] = drawn(found.get(page) or page.read_text(encoding="utf-8"), name, table())
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages and the schemas, or with --check only compare them. Returns the exit code."""
+    fresh = wanted()
+    there = [path for path in (*fresh, *output_schemas.FOLDER.iterdir()) if path.exists()]
+    held = {path: path.read_text(encoding="utf-8") for path in there}
+    stale = sorted(path for path in held.keys() | fresh.keys() if held.get(path) != fresh.get(path))
     if stale and "--check" in arguments:
-        print(f"stale: {', '.join(stale)}; run python tools/draw_options.py", file=sys.stderr)
+        names = ", ".join(str(path.relative_to(DOCS.parent)) for path in stale)
+        print(f"stale: {names}; run python tools/draw_options.py", file=sys.stderr)
         return 1
+    for path in stale:
+        if path in fresh:
+            path.write_text(fresh[path], encoding="utf-8")
+        else:  # the schema of a command that is gone
+            path.unlink()
     return 0
 
 

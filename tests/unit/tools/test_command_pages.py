@@ -23,16 +23,22 @@ def section(program: str, verb: str) -> str:
 def test_a_section_has_the_help_and_each_option_with_its_default() -> None:
     skip = section("eos", "eos sink skip")
     assert "- `--batch` (required): " in skip
-    assert "Also `NAME`, `--namespace`, `--yes`, [the connection](#command-line)." in skip
+    assert "Also `NAME`, `--namespace`, `--yes`, [`--json`](json/eos-sink-skip.json), [the connection](#" in skip
     assert "--service-url" not in skip
     assert "- `--kills`: " in section("statestore", "statestore drill")
 
 
 def test_an_option_of_several_verbs_is_told_once() -> None:
     page = command_pages.drawn("statestore")
-    assert page.count("JSON in place of a table.") == 1
-    assert "Also `URI`, `--json`, `--option`." in section("statestore", "statestore ls")
-    assert section("statestore", "statestore stat").strip().endswith("Takes `URI`, `--json`, `--option`.")
+    assert page.count("A Hadoop option, fs.bk.NAME=VALUE") == 1
+    assert section("statestore", "statestore cat").strip().endswith("Takes `URI`, `--option`.")
+
+
+def test_json_leads_to_its_schema() -> None:
+    assert "Also `URI`, `--option`, [`--json`](json/statestore-ls.json)." in section("statestore", "statestore ls")
+    listed = section("eos", "eos sink list").strip()
+    assert listed.endswith("Takes `--namespace`, [`--json`](json/eos-sink-list.json), [the connection](#command-line).")
+    assert "json" not in section("eos", "eos sink skip").replace("[`--json`](json/eos-sink-skip.json)", "")
 
 
 def test_a_verb_that_is_there_by_two_names_is_told_once() -> None:

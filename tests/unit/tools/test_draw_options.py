@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from statestore.hadoop.options import OPTIONS
-from tools import draw_options
+from tools import draw_options, output_schemas
 
 
 def test_each_option_is_a_row_with_its_default_and_its_words() -> None:
@@ -30,11 +30,22 @@ def test_a_stale_page_is_found_and_drawn_again(tmp_path: Path, monkeypatch: pyte
     page.write_text(f"before\n{before}| old |{after}")
     monkeypatch.setattr(draw_options, "DOCS", page.parent)
     monkeypatch.setattr(draw_options, "DRAWN", ((page, "primitive types", draw_options.primitive_types),))
+    gone = tmp_path / "docs" / "json" / "eos-read.json"
+    gone.parent.mkdir()
+    gone.write_text("{}")
+    monkeypatch.setattr(output_schemas, "FOLDER", gone.parent)
     assert draw_options.main(["--check"]) == 1
     assert "| old |" in page.read_text()
     assert draw_options.main([]) == 0
     assert page.read_text() == f"before\n{before}{draw_options.primitive_types()}{after}"
+    assert [one.name for one in sorted(gone.parent.iterdir())] == sorted(map(name_of, output_schemas.OUTPUTS))
     assert draw_options.main(["--check"]) == 0
+    output_schemas.file_of("eos lag").write_text("{}")
+    assert draw_options.main(["--check"]) == 1
+
+
+def name_of(command: str) -> str:
+    return f"{command.replace(' ', '-')}.json"
 
 
 def test_a_page_without_marks_is_said() -> None:
