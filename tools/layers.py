@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-ROW, GAP, MARGIN = 50.0, 18.0, 12.0
-"""Pixels from one layer to the next, between two boxes of a layer, and around all."""
+ROW, GAP, ARROW_GAP, MARGIN = 50.0, 18.0, 8.0, 12.0
+"""Pixels from one layer to the next, between two boxes of a layer, between two arrows that pass it, and around all."""
 _SWEEPS = 24
-_CHARACTER, _PADDING = 7.6, 18.0
+_CHARACTER, _PADDING, _POINT = 7.6, 18.0, 2.0
 
 Arrow = tuple[str, str, str]
 """From, to, and the label, which may be empty."""
@@ -140,7 +140,7 @@ def laid_out(names: Mapping[str, str], arrows: Sequence[Arrow]) -> Layout:
         between = range(layer[upper] + 1, layer[lower])
         points = [f"{number} {row}" for row in between]
         layer.update(zip(points, between, strict=True))
-        width.update(dict.fromkeys(points, 4.0))
+        width.update(dict.fromkeys(points, _POINT))
         if arrow[2]:
             label_at[arrow] = points[(len(points) - 1) // 2]
             width[label_at[arrow]] = width_of(arrow[2])
@@ -162,6 +162,11 @@ def laid_out(names: Mapping[str, str], arrows: Sequence[Arrow]) -> Layout:
     return made
 
 
+def _gap(left: float, right: float) -> float:
+    """Return the pixels between the middles of two neighbours."""
+    return (left + right) / 2 + (ARROW_GAP if left == right == _POINT else GAP)
+
+
 def _placed(
     rows: list[list[str]], near: Sequence[tuple[str, str]], width: Mapping[str, float], boxes: set[str]
 ) -> dict[str, float]:
@@ -171,7 +176,7 @@ def _placed(
         neighbours[upper].append(lower)
         neighbours[lower].append(upper)
     x: dict[str, float] = {}
-    gaps = {id(row): [(width[a] + width[b]) / 2 + GAP for a, b in pairwise(row)] for row in rows}
+    gaps = {id(row): [_gap(width[a], width[b]) for a, b in pairwise(row)] for row in rows}
     for row in rows:
         x.update(zip(row, apart([0.0] * len(row), [1.0] * len(row), gaps[id(row)]), strict=True))
     for sweep in range(_SWEEPS * 2):
