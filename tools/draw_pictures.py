@@ -2,9 +2,9 @@
 
 `--check` writes nothing. It exits with 1 when a picture is missing or differs from its description, or when a page
 shows a picture without an alt text. A description has one statement a line, `word … : text`. Its first line names
-the kind (flow, sequence, entries or bars) and the title, its second line the alt text. "|" breaks a line within a box.
-Bars are drawn from a table of a page, so that the picture has the page's figures. The pictures follow the reader's
-light or dark setting, and load nothing.
+the kind (flow, sequence, entries, bars or terminal) and the title, its second line the alt text. "|" breaks a line
+within a box. Bars are drawn from a table of a page, so that the picture has the page's figures. A terminal shows
+lines of a real run. The pictures follow the light or dark setting of the reader, and load nothing.
 """
 
 from __future__ import annotations
@@ -27,10 +27,17 @@ text{font:14px sans-serif;fill:#1f2328}.t{font-weight:bold}.s{font-size:12px}
 @media(prefers-color-scheme:dark){
 .p{fill:#1e2129}.o{stroke:#1e2129}text{fill:#e6edf3}.l{stroke:#9198a1}.h{fill:#9198a1}
 .strong,.seen{fill:#12361f}.weak,.open{fill:#3f3000}.aborted,.crash{fill:#4c1512}.wait,.ask{fill:#2b313a}}"""
+_PLAYED = """
+.m{font:12px monospace}.y{font-weight:bold}.g{fill:#57606a}
+g{animation:shown .2s both}@keyframes shown{from{opacity:0}}
+@media(prefers-color-scheme:dark){.g{fill:#9198a1}}@media print,(prefers-reduced-motion:reduce){g{animation:none}}"""
+"""The style of a terminal's lines. They come one after the other, and stay. Without motion all are there at once."""
 
 Line = tuple[str, str]
 """A statement: what stands before its first colon, and the text after it."""
 _LINE, _BOX = 20, (300, 56)
+_LETTER = 7.2
+"""The width of a letter in a terminal."""
 
 
 def _text(x: float, y: float, words: str, *, anchor: str = "middle", name: str = "") -> str:
@@ -146,6 +153,23 @@ def bars(lines: list[Line]) -> tuple[list[str], int, int]:
     return parts, 820, 48 + len(rows) * 34 + 8
 
 
+def terminal(lines: list[Line]) -> tuple[list[str], int, int]:
+    """What a terminal showed: commands, `typed: …`, what they printed, `said: …`, and `later: …` for time that passed.
+
+    The lines come one after the other, once. A reader has a moment before each command, and before what it prints.
+    """
+    parts: list[str] = [f"<style>{_PLAYED}</style>"]
+    at, before = 0.0, "later"
+    for number, (left, words) in enumerate(lines):
+        at += 0.1 if before == left == "said" else 1.2
+        before = left
+        shown, name = {"typed": (f"$ {words}", "y"), "later": (f"({words})", "g")}.get(left, (words, ""))
+        place = f'x="20" y="{52 + number * 16}" textLength="{len(shown) * _LETTER:g}" xml:space="preserve"'
+        parts.append(f'<g style="animation-delay:{at:.1f}s"><text {place} class="m {name}">{escape(shown)}</text></g>')
+    widest = max(len(words) for _, words in lines) + 2
+    return parts, int(widest * _LETTER) + 40, 52 + len(lines) * 16
+
+
 def _rows(page: str, head: str) -> list[list[str]]:
     """Return the cells of the first table on a page whose head has these words."""
     lines = iter(page.splitlines())
@@ -163,6 +187,7 @@ KINDS: dict[str, Callable[[list[Line]], tuple[list[str], int, int]]] = {
     "sequence": sequence,
     "entries": entries,
     "bars": bars,
+    "terminal": terminal,
 }
 
 

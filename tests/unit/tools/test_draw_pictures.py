@@ -54,3 +54,22 @@ def test_rows_of_entries_lie_below_each_other() -> None:
     first, second = (svg.index(f">{words}</text>") for words in ("one", "two"))
     assert first < svg.index(">a</text>") < second < svg.index(">b</text>")
     assert [y in svg for y in ('y="60"', 'y="156"')] == [True, True]
+
+
+def test_the_lines_of_a_terminal_come_in_their_order_and_all_are_there_without_motion() -> None:
+    svg = draw_pictures.drawn(
+        "terminal: Title\nalt: Words\ntyped: eos sink list\nsaid: │ a: 1    │\nsaid: b\nlater: 5 s later\ntyped: ls\n"
+    )
+    name = "{http://www.w3.org/2000/svg}"
+    groups = ElementTree.fromstring(svg).findall(f"{name}g")
+    assert [one.findtext(f"{name}text") for one in groups] == [
+        "$ eos sink list",
+        "│ a: 1    │",
+        "b",
+        "(5 s later)",
+        "$ ls",
+    ]
+    delays = [float(one.attrib["style"].removeprefix("animation-delay:").removesuffix("s")) for one in groups]
+    assert delays == [1.2, 2.4, 2.5, 3.7, 4.9]
+    assert "(prefers-reduced-motion:reduce){g{animation:none}}" in svg
+    assert svg.count('xml:space="preserve"') == len(groups)
