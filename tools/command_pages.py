@@ -17,6 +17,7 @@ import typer
 from eos.cli.app import typer_app as eos_app
 from eos.cli.connection import connection
 from statestore.cli.app import typer_app as statestore_app
+from tools.command_outputs import output_of
 from tools.output_schemas import OUTPUTS, file_of
 
 APPS: dict[str, typer.Typer] = {"eos": eos_app, "statestore": statestore_app}
@@ -45,9 +46,7 @@ def drawn(name: str) -> str:
     every = list(verbs(name))
     alike = Counter(_item(one) for _, command in every for one in _own(command))
     shared = {item for item, times in alike.items() if times >= SHARED_BY}
-    head = f"### Arguments and options of several {name} commands\n\n" + "\n".join(
-        item for item in alike if item in shared
-    )
+    head = f"### Options of several {name} verbs\n\n" + "\n".join(item for item in alike if item in shared)
     first: dict[Any, str] = {}
     sections = [_section(typed, command, shared, first) for typed, command in every]
     return "\n\n".join([head, *sections])
@@ -67,9 +66,11 @@ def _section(typed: str, command: Any, shared: Collection[str], first: dict[Any,
     if typed in OUTPUTS:
         others.append(f"[`--json`](json/{file_of(typed).name})")
     if any(one.name in CONNECTION for one in _shown(command)):
-        others.append("[the connection](#command-line)")
+        others.append("[connection](#command-line)")
     if others:
         lines.append(f"{'Also' if rows else 'Takes'} {', '.join(others)}.")
+    if (output := output_of(typed)) is not None:
+        lines.append(f"```text\n{output}\n```")
     return "\n\n".join(lines)
 
 
@@ -95,6 +96,8 @@ def _flags(one: Any) -> str:
 
 
 def _default(one: Any) -> str:
+    if one.param_type_name == "argument":
+        return "" if one.required else "optional"
     if one.required:
         return "required"
     value = one.default

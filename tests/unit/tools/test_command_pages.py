@@ -23,7 +23,7 @@ def section(program: str, verb: str) -> str:
 def test_a_section_has_the_help_and_each_option_with_its_default() -> None:
     skip = section("eos", "eos sink skip")
     assert "- `--batch` (required): " in skip
-    assert "Also `NAME`, `--namespace`, `--yes`, [`--json`](json/eos-sink-skip.json), [the connection](#" in skip
+    assert "Also `NAME`, `--namespace`, `--yes`, [`--json`](json/eos-sink-skip.json), [connection](#" in skip
     assert "--service-url" not in skip
     assert "- `--kills`: " in section("statestore", "statestore drill")
 
@@ -37,7 +37,7 @@ def test_an_option_of_several_verbs_is_told_once() -> None:
 def test_json_leads_to_its_schema() -> None:
     assert "Also `URI`, `--option`, [`--json`](json/statestore-ls.json)." in section("statestore", "statestore ls")
     listed = section("eos", "eos sink list").strip()
-    assert listed.endswith("Takes `--namespace`, [`--json`](json/eos-sink-list.json), [the connection](#command-line).")
+    assert listed.endswith("Takes `--namespace`, [`--json`](json/eos-sink-list.json), [connection](#command-line).")
     assert "json" not in section("eos", "eos sink skip").replace("[`--json`](json/eos-sink-skip.json)", "")
 
 
