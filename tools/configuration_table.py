@@ -18,7 +18,8 @@ from eos.cli.connection import connection
 from eos.config import Token
 from eos.source.table import OPTIONS as SOURCE_OPTIONS
 
-HEAD = "option | type | default | where | meaning"
+PLACES = ("sink", "writes", "reads", "command line", "environment")
+HEAD = f"option | type | default | {'|'.join(PLACES)} | meaning"
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connection": (
         *("service_url", "admin_url", "topic", "topics", "topics_pattern", "listener_name", "request_timeout_s"),
@@ -61,7 +62,10 @@ def key_of(name: str) -> str:
 
 
 def tables() -> dict[str, list[tuple[str, ...]]]:
-    """Return the rows of each group. Raises LookupError where an option is in no group, or a group's in no code."""
+    """Return the rows of each group. The fourth cell holds those of PLACES.
+
+    Raises LookupError where an option is in no group, or a group's in no code.
+    """
     sink = {one.name: one for one in inspect.signature(eos.sink).parameters.values()}
     writer = {key_of(one.name) for one in WRITER_OPTIONS} | {key_of(SERVICE_URL)}
     source = {key_of(one.name): one for one in SOURCE_OPTIONS}
@@ -83,8 +87,9 @@ def tables() -> dict[str, list[tuple[str, ...]]]:
             of_sink = None  # what it means without the option, the meaning says
         same = None in (of_sink, of_source) or of_sink == of_source
         yield (of_sink or of_source or "none") if same else f"{of_sink}; reads: {of_source}"
-        places = {"sink": key in sink, "writes": key in writer, "reads": key in source, "commands": key in commands}
-        yield ", ".join(place for place, there in places.items() if there)
+        marks = ["yes" if key in takers else "" for takers in (sink, writer, source)]
+        flag, variable = (f"`--{key.replace('_', '-')}`", _variable(commands[key])) if key in commands else ("", "")
+        yield "|".join([*marks, flag, variable])
         if key not in source or (key in told and source[key].name == key != "topic"):
             yield told[key] if key in told else _help(commands[key])
         else:
@@ -104,6 +109,11 @@ def meanings_of_the_sink() -> dict[str, str]:
 
 def _help(parameter: inspect.Parameter) -> str:
     return str(parameter.annotation.__metadata__[0].help).rpartition(" Or ")[0]
+
+
+def _variable(parameter: inspect.Parameter) -> str:
+    """Return the variable that a command's option may come from."""
+    return f"`{str(parameter.annotation.__metadata__[0].help).rpartition(' Or ')[2].rstrip('.')}`"
 
 
 def type_of(hint: object) -> str:

@@ -19,8 +19,6 @@ from tools import configuration_table, count_words
 from tools.matrix_page import BEGIN, END, drawn, merged, table
 from tools.site_links import meanings
 
-PLACES = ("sink", "writes", "reads", "commands")
-
 # ---- table of options
 
 
@@ -28,13 +26,19 @@ def test_each_option_of_each_place_is_there_once() -> None:
     rows = [row for group in configuration_table.tables().values() for row in group]
     names = [row[0].strip("`") for row in rows]
     assert len(names) == len(set(names))
+    places = configuration_table.PLACES
     in_python = {
-        place: {configuration_table.key_of(row[0].strip("`")) for row in rows if place in row[3]} for place in PLACES
+        place: {configuration_table.key_of(row[0].strip("`")) for row in rows if row[3].split("|")[number]}
+        for number, place in enumerate(places)
     }
     assert in_python["sink"] == {"service_url", *SinkOptions.__dataclass_fields__}
     assert in_python["writes"] == {"service_url", *(configuration_table.key_of(one.name) for one in WRITER_OPTIONS)}
     assert in_python["reads"] == {configuration_table.key_of(one.name) for one in SOURCE_OPTIONS}
-    assert in_python["commands"] == set(inspect.signature(connection, eval_str=True).parameters)
+    assert in_python["command line"] == set(inspect.signature(connection, eval_str=True).parameters)
+    assert in_python["environment"] == in_python["command line"]
+    by_name = {row[0]: row[3] for row in rows}
+    assert by_name["`token`"] == "yes|yes|yes|`--token`|`EOS_TOKEN`"
+    assert by_name["`client_conf`"] == "|||`--client-conf`|`PULSAR_CLIENT_CONF`"
 
 
 def test_a_row_says_what_the_option_means_at_each_place() -> None:

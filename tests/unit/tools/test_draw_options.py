@@ -12,9 +12,11 @@ from tools import draw_options, output_schemas
 
 def test_each_option_is_a_row_with_its_default_and_its_words() -> None:
     expert = draw_options.configuration("Expert")
-    assert "| `attempts` | integer | `5` | sink | transactions tried for one batch before the query fails. |" in expert
+    assert (
+        "| `attempts` | integer | `5` | yes|||| | transactions tried for one batch before the query fails. |" in expert
+    )
     reading = draw_options.configuration("Reading")
-    assert "| `subscription` | text | none | reads | streams: the durable subscription that keeps" in reading
+    assert "| `subscription` | text | none | ||yes|| | streams: the durable subscription that keeps" in reading
     assert "| `token` |" in draw_options.configuration("Security")
     assert "| `__key` | binary or string | the key, or null |" in draw_options.source_columns()
     figures = draw_options.sink_figures()
