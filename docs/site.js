@@ -1,4 +1,5 @@
-// The theme's own script needs a server. From a disk the reader's dark setting would not count.
-if (location.protocol === "file:" && matchMedia("(prefers-color-scheme: dark)").matches) {
-  document.body.setAttribute("data-md-color-scheme", "slate")
-}
+// The pages follow the reader's light or dark setting, from a server and from a disk, also when the setting changes.
+const dark = matchMedia("(prefers-color-scheme: dark)")
+const follow = () => document.body.setAttribute("data-md-color-scheme", dark.matches ? "slate" : "default")
+follow()
+dark.addEventListener("change", follow)

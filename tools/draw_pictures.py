@@ -29,9 +29,9 @@ text{font:14px sans-serif;fill:#1f2328}.t{font-weight:bold}.s{font-size:12px}
 .strong,.seen{fill:#12361f}.weak,.open{fill:#3f3000}.aborted,.crash{fill:#4c1512}.wait,.ask{fill:#2b313a}}"""
 _PLAYED = """
 .m{font:12px monospace}.y{font-weight:bold}.g{fill:#57606a}
-g{animation:shown .2s both}@keyframes shown{from{opacity:0}}
+g{animation:shown .2s both}@keyframes shown{from{opacity:.15}}
 @media(prefers-color-scheme:dark){.g{fill:#9198a1}}@media print,(prefers-reduced-motion:reduce){g{animation:none}}"""
-"""The style of a terminal's lines. They come one after the other, and stay. Without motion all are there at once."""
+"""The style of a terminal's lines. They come one after the other, and stay. Without motion all are there."""
 
 Line = tuple[str, str]
 """A statement: what stands before its first colon, and the text after it."""
