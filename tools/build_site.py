@@ -36,7 +36,7 @@ def main() -> int:
     os.environ["NO_MKDOCS_2_WARNING"] = "1"
     asked: list[str] = []
     refuse_network(asked)
-    sys.argv = ["mkdocs", "build", "--quiet"]
+    sys.argv = ["mkdocs", "build"]  # with --quiet it would overlook warnings, and `strict` be void
     try:
         runpy.run_module("mkdocs", run_name="__main__", alter_sys=True)
         ended = 0

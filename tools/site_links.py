@@ -12,17 +12,17 @@ from typing import Any
 _OWN_WORDS = re.compile(r"^## This project$(.*)", re.MULTILINE | re.DOTALL)
 _TERM = re.compile(r"^- \*\*([^*]+)\*\*: (.*)$", re.MULTILINE)
 _PLAIN = ("*[fault]", "*[owner]", "*[package]", "*[drill]")
-_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s:]+?)(#[^)\s]*)?\)")
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s:#]+)(#[^)\s]*)?\)")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Return the text of a page without links to files that are not pages."""
+    """Return the text of a page without links out of docs/. Links to a heading of the page stay."""
     folder = Path(page.file.abs_src_path).parent
     docs = Path(page.file.abs_src_path[: -len(page.file.src_path)])
 
     def kept(link: re.Match[str]) -> str:
         target = (folder / link[2]).resolve()
-        return link[0] if target.is_relative_to(docs.resolve()) and target.suffix in (".md", ".svg") else link[1]
+        return link[0] if target.is_relative_to(docs.resolve()) else link[1]
 
     return _LINK.sub(kept, markdown) + ("" if page.file.src_path == "glossary.md" else meanings(docs / "glossary.md"))
 
