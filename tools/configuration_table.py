@@ -19,7 +19,6 @@ from eos.config import Token
 from eos.source.table import OPTIONS as SOURCE_OPTIONS
 
 PLACES = ("sink", "writes", "reads", "command line", "environment")
-HEAD = f"option | type | default | {'|'.join(PLACES)} | meaning"
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connection": (
         *("service_url", "admin_url", "topic", "topics", "topics_pattern", "listener_name", "request_timeout_s"),
@@ -97,6 +96,15 @@ def tables() -> dict[str, list[tuple[str, ...]]]:
             yield of_reads if told.get(key, of_reads) == of_reads else f"{told[key]} Reads: {of_reads}"
 
     return {group: [tuple(row(key)) for key in keys] for group, keys in GROUPS.items()}
+
+
+def table(group: str) -> tuple[str, list[tuple[str, ...]]]:
+    """Return the head and the rows of a group. Places of commands are left out where no command takes an option."""
+    rows = tables()[group]
+    commands = any(not row[3].endswith("||") for row in rows)
+    shown = len(PLACES) - (0 if commands else 2)
+    head = f"option | type | default | {'|'.join(PLACES[:shown])} | meaning"
+    return head, [(*row[:3], "|".join(row[3].split("|")[:shown]), *row[4:]) for row in rows]
 
 
 def meanings_of_the_sink() -> dict[str, str]:

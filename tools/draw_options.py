@@ -79,7 +79,8 @@ def primitive_types() -> str:
 
 def configuration(group: str) -> str:
     """Return the table of a group of options."""
-    return _table(configuration_table.tables()[group], configuration_table.HEAD)
+    head, rows = configuration_table.table(group)
+    return _table(rows, head)
 
 
 def _layout(kind: str) -> str:

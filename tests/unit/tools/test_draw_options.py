@@ -12,12 +12,16 @@ from tools import draw_options, output_schemas
 
 def test_each_option_is_a_row_with_its_default_and_its_words() -> None:
     expert = draw_options.configuration("Expert")
-    assert (
-        "| `attempts` | integer | `5` | yes|||| | transactions tried for one batch before the query fails. |" in expert
-    )
+    assert "| `attempts` | integer | `5` | yes|| | transactions tried for one batch before the query fails. |" in expert
     reading = draw_options.configuration("Reading")
-    assert "| `subscription` | text | none | ||yes|| | streams: the durable subscription that keeps" in reading
-    assert "| `token` |" in draw_options.configuration("Security")
+    assert "| `subscription` | text | none | ||yes | streams: the durable subscription that keeps" in reading
+    assert reading.startswith(
+        "| option | type | default | sink|writes|reads | meaning |\n|---|---|---|---|---|---|---|\n"
+    )
+    security = draw_options.configuration("Security")
+    assert "reads|command line|environment | meaning |\n|---|---|---|---|---|---|---|---|---|\n" in security
+    assert "| yes|yes|yes|`--token`|`EOS_TOKEN` |" in security
+    assert "| `principal` | text | none | yes|||| | the role" in security
     assert "| `__key` | binary or string | the key, or null |" in draw_options.source_columns()
     figures = draw_options.sink_figures()
     assert "| `eos_sink_payload_bytes_total`<br>`eos.sink.payload`, By | `sink`, `topic` | counter: bytes of" in figures
