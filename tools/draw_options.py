@@ -5,7 +5,6 @@ Without --check the pages are written; with it, the exit code is 1 when one is s
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Iterable
 from functools import partial
@@ -14,7 +13,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from eos.cli.client_conf import KEYS
-from eos.cli.connection import connection
 from eos.credentials import OAUTH2
 from eos.metrics import opentelemetry, prometheus
 from eos.metrics.figures import FIGURES
@@ -61,14 +59,16 @@ def oauth2_options() -> str:
 
 
 def connection_options() -> str:
-    """Return the table of the options that each command of `eos` takes that connects."""
+    """Return the table of the options that each command of `eos` takes that connects, with the key in a client.conf."""
+    taken = [(group, row) for group, rows in configuration_table.tables().items() for row in rows]
     rows = []
-    for one in inspect.signature(connection, eval_str=True).parameters.values():
-        meaning, _, variable = one.annotation.__metadata__[0].help.rpartition(" Or ")
-        key = "" if one.name == "client_conf" else f"`{KEYS.get(one.name, 'authPlugin')}`"
-        flags = f"`--{one.name.replace('_', '-')}`"
-        rows.append((flags, f"`{variable.rstrip('.')}`", key, meaning))
-    return _table(rows, "option | environment | client.conf | meaning")
+    for group, (option, *_, places, _meaning) in taken:
+        flag, variable = places.split("|")[-2:]
+        if flag:
+            name = option.strip("`")
+            key = "" if name == "client_conf" else f"`{KEYS.get(name, 'authPlugin')}`"
+            rows.append((f"[{flag}](configuration.md#{group.lower()})", variable, key))
+    return _table(rows, "option | environment | client.conf")
 
 
 def primitive_types() -> str:
