@@ -6,9 +6,11 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -72,7 +74,14 @@ def ordered(batch: DataFrame, number: int) -> DataFrame:
     """Return the rows with those of a key in one partition and in their order, as docs/reference/source.md does it."""
     part = F.create_map(F.lit("part"), F.concat_ws(" ", F.lit(number), F.spark_partition_id()))
     rows = batch.withColumn("__messageProperties", part)
+    rows = rows.mapInArrow(backwards, rows.schema)
     return rows.repartition(TASKS, "__key").sortWithinPartitions("__partition", "__messageId").drop("__partition")
+
+
+def backwards(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the rows in another order, as a job's own work may."""
+    for batch in batches:
+        yield batch.take(pa.array(range(batch.num_rows)[::-1], pa.int64()))
 
 
 if __name__ == "__main__":
