@@ -131,7 +131,7 @@ def _behind(client: Client, topic: str, position: EntryId, progress: Progress) -
         return client.entry_reader(topic, start, stored=stored)
 
     with (
-        closing(opened(topic, _next(position), None)) as reader,
+        closing(opened(topic, position.next, None)) as reader,
         closing(Silence(topic, opened, USUAL_TIMEOUT)) as silence,
     ):
         end, _ = reader.last_message_id()
@@ -141,10 +141,6 @@ def _behind(client: Client, topic: str, position: EntryId, progress: Progress) -
             progress(topic, read)
             if entry.id > position:
                 yield entry
-
-
-def _next(entry: EntryId) -> EntryId:
-    return EntryId(entry.ledger, max(0, entry.entry + 1))
 
 
 def _up_to(client: Client, reader: EntryReader, came: EntryId, end: EntryId, silence: Silence) -> Iterator[Entry]:
@@ -178,7 +174,7 @@ def _rest_hidden(client: Client, reader: EntryReader, came: EntryId) -> bool:
     A reader that begins there is asked, since the broker acknowledges for it each entry that it leaves out.
     """
     reader.begin_again()  # the topic may have room for one consumer
-    with client.entry_reader(reader.topic, _next(came)) as behind:
+    with client.entry_reader(reader.topic, came.next) as behind:
         try:
             any(behind.read(SILENCE_S) for _ in range(2 * LOOKS))
         except EntriesGone as gone:

@@ -109,7 +109,7 @@ def batch_ranges(
         if begin.entry < finish:
             part = Range(topic, begin, finish, end_delivered=finish == last, compacted=wanted.compacted)
             try:
-                first = brokers.first(topic, EntryId(begin.entry.ledger, begin.entry.entry + 1)).entry
+                first = brokers.first(topic, begin.entry.next).entry
             except DataLost as gone:
                 lose(str(gone))
                 continue

@@ -121,7 +121,7 @@ class PulsarBrokers:
     @_patient
     def place(self, topic: str, entry: EntryId) -> EntryId:
         """Return the entry after which the broker puts a cursor that is sent past an entry."""
-        return self.sought(topic, EntryId(entry.ledger, entry.entry + 1))
+        return self.sought(topic, entry.next)
 
     def is_removed_partition(self, topic: str) -> bool:
         """Whether a physical topic that is missing is a partition that its topic still has."""
@@ -150,7 +150,7 @@ class PulsarBrokers:
             last: the last message that can be delivered. After it there may be an open
                 transaction. Only a cursor that is sent there shows this, since the broker puts it back to the end.
         """
-        if last is not None and place <= EntryId(last.ledger, last.entry + 1):
+        if last is not None and place <= last.next:
             return
         end = self.sought(topic, place)
         if end < before(place).entry:

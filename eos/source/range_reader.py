@@ -170,7 +170,7 @@ def _proof(part: Range, open_reader: Open, lose: Callable[[str], None], timeout:
     if part.start.delivered or part.first is not None:
         return part.start.entry if part.start.delivered else part.first
     entry = part.start.entry
-    found = _behind(part.topic, EntryId(entry.ledger, entry.entry + 1), open_reader, timeout)
+    found = _behind(part.topic, entry.next, open_reader, timeout)
     if isinstance(found, Found):
         return found.entry
     lose(found)

@@ -110,7 +110,7 @@ class Silence:
             return False
         try:
             if self._scout is None:
-                start = None if after.ledger < 0 else EntryId(after.ledger, after.entry + 1)
+                start = None if after.ledger < 0 else after.next
                 self._scout = self._open(self._topic, start, None)
             came = self._scout.read(0.0)
             _, stands = self._scout.last_message_id()

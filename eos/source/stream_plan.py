@@ -342,7 +342,7 @@ class StreamPlan:
 
     def _size(self, topic: str, start: Position) -> int:
         if topic not in self._sizes:
-            behind = EntryId(start.entry.ledger, start.entry.entry + 1)
+            behind = start.entry.next
             try:
                 self._sizes[topic] = self._brokers.first(topic, behind).size
             except DataLost as loss:

@@ -175,7 +175,7 @@ class Subscriptions:
             back = last  # an open transaction may come after it, some part of it stored already
         if back is None or back >= stands:
             return stands
-        cursor.seek(EntryId(back.ledger, back.entry + 1))
+        cursor.seek(back.next)
         return self._stands(topic)[1]
 
     def _found(
@@ -231,7 +231,7 @@ class Subscriptions:
             to = place
         else:
             behind = self._places.last(topic) if place == "latest" else back
-            to = BEFORE_ALL if behind is None else EntryId(behind.ledger, behind.entry + 1)
+            to = BEFORE_ALL if behind is None else behind.next
         if not self._client.move_subscription(topic, self._options.subscription, to):
             raise InvalidInput(
                 f"resetSubscription=true must not move the subscription {self._options.subscription!r} on {topic}. A "
@@ -258,7 +258,7 @@ class Subscriptions:
         if low == high or last is None or last <= low:
             return False
         try:
-            came = self._places.first(topic, EntryId(low.ledger, low.entry + 1)).entry
+            came = self._places.first(topic, low.next).entry
         except DataLost as gone:
             losses(self._options.fail_on_data_loss)(str(gone))
             return False

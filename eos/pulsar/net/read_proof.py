@@ -104,7 +104,7 @@ class ReadProof:
             return first == self._must_come
         start = self._start if self.proven is None else self.proven
         if self._passed and start is not None:  # the line begins after it
-            start = EntryId(start.ledger, start.entry + 1)
+            start = start.next
         if start is not None and (first == start or stands < start):
             return True
         seen, self._began_with = self._began_with, first

@@ -38,7 +38,7 @@ class EntrySession(ConsumerSession):
         super().__init__(topic, consumer_id, broker)
         self.reached = reached
         self.first: EntryId | None = None
-        self._start = start if reached is None else EntryId(reached.ledger, reached.entry + 1) if passed else reached
+        self._start = start if reached is None else reached.next if passed else reached
         self._compacted = compacted
 
     def read(self, subscription: str) -> BaseCommand:

@@ -53,6 +53,11 @@ class EntryId(NamedTuple):  # each entry that is read is made one, and is compar
     ledger: int
     entry: int
 
+    @property
+    def next(self) -> EntryId:
+        """The place right after it in its ledger, whether an entry is there or not."""
+        return EntryId(self.ledger, self.entry + 1)
+
     @classmethod
     def parse(cls, text: str) -> EntryId:
         """Return the id that `str` wrote. Raises InvalidInput."""
