@@ -4,7 +4,7 @@
 `tests/unit/benchmarks`, `tests/unit/soak` and `tests/unit/tools` test the folders of these names. Packages without unit
 tests are named, with the reason where there is one.
 
-Before the first release there is no news but of what was added (changes/README.md).
+Before the first release the only news is of additions (changes/README.md).
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def key_of(name: str) -> str:
 
 
 def tables() -> dict[str, list[tuple[str, ...]]]:
-    """Return the rows of each group. The fourth cell holds those of PLACES.
+    """Return the rows of each group: option, type, default, a cell for each of PLACES, and meaning.
 
     Raises LookupError where an option is in no group, or a group's in no code.
     """
@@ -86,11 +86,12 @@ def tables() -> dict[str, list[tuple[str, ...]]]:
             of_sink = None  # what it means without the option, the meaning says
         same = None in (of_sink, of_source) or of_sink == of_source
         yield (of_sink or of_source or "none") if same else f"{of_sink}; reads: {of_source}"
-        marks = ["yes" if key in takers else "" for takers in (sink, writer, source)]
-        flag, variable = (f"`--{key.replace('_', '-')}`", _variable(commands[key])) if key in commands else ("", "")
-        yield "|".join([*marks, flag, variable])
+        of_command, variable = _help(commands[key]) if key in commands else ("", "")
+        yield from ("yes" if key in takers else "" for takers in (sink, writer, source))
+        yield f"`--{key.replace('_', '-')}`" if variable else ""
+        yield variable
         if key not in source or (key in told and source[key].name == key != "topic"):
-            yield told[key] if key in told else _help(commands[key])
+            yield told.get(key, of_command)
         else:
             of_reads = _ONLY.get(source[key].kinds, "") + source[key].meaning
             yield of_reads if told.get(key, of_reads) == of_reads else f"{told[key]} Reads: {of_reads}"
@@ -101,10 +102,9 @@ def tables() -> dict[str, list[tuple[str, ...]]]:
 def table(group: str) -> tuple[str, list[tuple[str, ...]]]:
     """Return the head and the rows of a group. Places of commands are left out where no command takes an option."""
     rows = tables()[group]
-    commands = any(not row[3].endswith("||") for row in rows)
-    shown = len(PLACES) - (0 if commands else 2)
+    shown = len(PLACES) - (0 if any(row[-2] for row in rows) else 2)
     head = f"option | type | default | {'|'.join(PLACES[:shown])} | meaning"
-    return head, [(*row[:3], "|".join(row[3].split("|")[:shown]), *row[4:]) for row in rows]
+    return head, [(*row[:3], "|".join(row[3 : 3 + shown]), row[-1]) for row in rows]
 
 
 def meanings_of_the_sink() -> dict[str, str]:
@@ -115,13 +115,10 @@ def meanings_of_the_sink() -> dict[str, str]:
     return {name: " ".join(meaning.split()) for name, meaning in each}
 
 
-def _help(parameter: inspect.Parameter) -> str:
-    return str(parameter.annotation.__metadata__[0].help).rpartition(" Or ")[0]
-
-
-def _variable(parameter: inspect.Parameter) -> str:
-    """Return the variable that a command's option may come from."""
-    return f"`{str(parameter.annotation.__metadata__[0].help).rpartition(' Or ')[2].rstrip('.')}`"
+def _help(parameter: inspect.Parameter) -> tuple[str, str]:
+    """Return the meaning of a command's option, and the variable that it may come from."""
+    meaning, _, variable = str(parameter.annotation.__metadata__[0].help).rpartition(" Or ")
+    return meaning, f"`{variable.rstrip('.')}`"
 
 
 def type_of(hint: object) -> str:

@@ -62,8 +62,7 @@ def connection_options() -> str:
     """Return the table of the options that each command of `eos` takes that connects, with the key in a client.conf."""
     taken = [(group, row) for group, rows in configuration_table.tables().items() for row in rows]
     rows = []
-    for group, (option, *_, places, _meaning) in taken:
-        flag, variable = places.split("|")[-2:]
+    for group, (option, *_, flag, variable, _meaning) in taken:
         if flag:
             name = option.strip("`")
             key = "" if name == "client_conf" else f"`{KEYS.get(name, 'authPlugin')}`"

@@ -119,7 +119,7 @@ def _schema_of(kind: Any, key: Callable[[str], str]) -> Schema:
         return {"enum": [str(member) for member in kind]}
     if dataclasses.is_dataclass(kind) or is_typeddict(kind):
         return _object(kind, key)
-    raise TypeError(f"an output has the type {kind}, of which no schema is known")
+    raise TypeError(f"no schema is known of the type {kind} of an output")
 
 
 def _one_of(several: list[Schema]) -> Schema:

@@ -126,7 +126,7 @@ def _stored_first(
 def first_behind(topic: str, entry: EntryId, open_reader: Open, timeout: ReadTimeout = USUAL_TIMEOUT) -> Found:
     """Return the first message at or after an entry, waiting for it.
 
-    Raises DataLost when there is none any longer, Unanswered when nothing comes for too long, and the reader's errors.
+    Raises DataLost when none is left, Unanswered when nothing comes for too long, and the reader's errors.
     """
     found = _behind(topic, entry, open_reader, timeout)
     if isinstance(found, str):

@@ -1,5 +1,5 @@
-"""The facts about Spark that the sink must know: the query of a micro-batch. How often its tasks ran tells
-`eos.spark.stages`.
+"""The facts about Spark that the sink must know: the query of a micro-batch. `eos.spark.stages` says how often its
+tasks ran.
 
 Everything here reads Spark's own state through the JVM; nothing writes but `register`,
 which keeps the sink's name in the query's checkpoint folder. The facts were measured on

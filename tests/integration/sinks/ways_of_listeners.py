@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -43,11 +42,7 @@ class Listener(StreamingQueryListener):
 
 def listened_to(use: Use, sink: eos.Sink, after_each: Callable[[int], None]) -> Batch:
     use.spark.streams.addListener(Listener(use, after_each))
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        sink(df, batch_id)
-
-    return batch
+    return sink
 
 
 @way()

@@ -143,7 +143,7 @@ def test_the_status_of_local_instances(token: bool, tmp_path: Path) -> None:
 
 @pytest.fixture
 def hadoop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tree with two files, one of them empty, and a ledger of which a savepoint has hold."""
+    """A tree with two files, one of them empty, and a ledger that a savepoint retains."""
     folder = Status("bk://zk:2181/q", "/q", "q", 0, 1, True)
     inside = Status("bk://zk:2181/q/one", "/q/one", "one", 9, 1, False)
     there = {one.uri: one for one in (folder, inside, Status("bk://zk:2181/none", "/none", "none", 0, 1, False))}
