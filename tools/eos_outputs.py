@@ -144,7 +144,7 @@ class Sink(TypedDict):
     """A sink, by its control log.
 
     Attributes:
-        standing: "new": no batch was begun; "empty": the log has no records; "committed": the last batch that was begun
+        status: "new": no batch was begun; "empty": the log has no records; "committed": the last batch that was begun
             is committed; "unfinished": it is not; "unreadable": see `problem`.
         query_id: of the run that took the sink over last; null where the log does not say, as `run_id`.
         batch_id: the newest committed batch; null where none is retained.
@@ -155,7 +155,7 @@ class Sink(TypedDict):
     """
 
     name: str
-    standing: SinkStatus
+    status: SinkStatus
     query_id: str | None
     run_id: str | None
     batch_id: int | None

@@ -57,7 +57,7 @@ def sinks(
         print(json.dumps([summary(one) for one in found], indent=2))
     elif found:
         _list(found, namespace)
-    if any(one.standing is SinkStatus.UNREADABLE for one in found):
+    if any(one.status is SinkStatus.UNREADABLE for one in found):
         raise typer.Exit(FINDINGS)
 
 
@@ -238,8 +238,8 @@ def _list(found: list[SinkState], namespace: str) -> None:
             known = "" if one.open is None else ", open" if one.open else ", ended"
             rest = f"batch {begun.batch_id}, attempt {begun.attempt}, transaction {begun.txn}{known}"
         batch, rows = ("", "") if one.batch_id is None else (str(one.batch_id), f"{one.rows:,}")
-        lines.append((one.name, one.standing, batch, time_of(one.committed_ms), rows, one.query_id or "", rest))
-    print_table(("sink", "standing", "last batch", "committed at", "rows", "query", "unfinished"), lines)
+        lines.append((one.name, one.status, batch, time_of(one.committed_ms), rows, one.query_id or "", rest))
+    print_table(("sink", "status", "last batch", "committed at", "rows", "query", "unfinished"), lines)
     for one in found:
         if one.open:
             tell(

@@ -162,7 +162,8 @@ def decode(data: bytes) -> Record:
         version, kind = fields.pop("v"), fields.pop("kind")
     except (ValueError, KeyError, AttributeError, TypeError) as why:
         raise DamagedLog(
-            f"a record of the control log is none of ours: {bytes(data[:60])!r}. Something else writes to this topic"
+            f"the control topic contains a record that eos did not write: {bytes(data[:60])!r}. Something else writes"
+            " to this topic"
         ) from why
     if isinstance(version, int) and version > VERSION:
         raise NewerVersion(

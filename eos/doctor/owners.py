@@ -28,7 +28,7 @@ def owners(admin: Admin, sinks: list[SinkState], namespace: str) -> Iterator[Che
     """Look who owns each sink of a "tenant/namespace"."""
     for one in sinks:
         about = f"{OWNER}{one.name}"
-        if one.standing is SinkStatus.UNREADABLE:
+        if one.status is SinkStatus.UNREADABLE:
             yield care(about, f"Its log can't be read: {one.problem}")
             continue
         if one.problem is not None:

@@ -44,7 +44,7 @@ class SinkState:
 
     Attributes:
         name: the sink's.
-        standing: "new": no batch was begun; "empty": see `EMPTY_LOG`; "committed": the last one that was begun is;
+        status: "new": no batch was begun; "empty": see `EMPTY_LOG`; "committed": the last one that was begun is;
             "unfinished": it is not, since it is being written, was aborted, or its commit is under way; "unreadable":
             see `problem`.
         query_id, run_id: of Spark, of the run that took the sink over last; None where the log doesn't say.
@@ -61,7 +61,7 @@ class SinkState:
     """
 
     name: str
-    standing: SinkStatus
+    status: SinkStatus
     query_id: str | None = None
     run_id: str | None = None
     batch_id: int | None = None
@@ -113,17 +113,17 @@ def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) 
 
     view = read(client, log_of(client, name, namespace), note)
     newest, unfinished, owner = view.newest, view.unfinished, view.intent or view.owner
-    standing = SinkStatus.UNFINISHED if unfinished else SinkStatus.COMMITTED if newest else SinkStatus.NEW
+    status = SinkStatus.UNFINISHED if unfinished else SinkStatus.COMMITTED if newest else SinkStatus.NEW
     problem = None
     if view.empty:
-        standing, problem = SinkStatus.EMPTY, EMPTY_LOG
+        status, problem = SinkStatus.EMPTY, EMPTY_LOG
     try:
         view.check_whole(None)
     except DamagedLog as error:
-        standing, problem = SinkStatus.UNREADABLE, str(error)
+        status, problem = SinkStatus.UNREADABLE, str(error)
     return SinkState(
         name,
-        standing,
+        status,
         None if owner is None else owner.query_id,
         None if owner is None else owner.run_id,
         None if newest is None else newest.batch_id,
@@ -198,7 +198,7 @@ def summary(one: SinkState) -> dict[str, Any]:
     begun = one.unfinished
     return {
         "name": one.name,
-        "standing": str(one.standing),
+        "status": str(one.status),
         "query_id": one.query_id,
         "run_id": one.run_id,
         "batch_id": one.batch_id,

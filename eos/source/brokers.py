@@ -110,9 +110,9 @@ class PulsarBrokers:
     @_patient
     def look(self, topic: str) -> TopicState:
         """Return where a topic ends, and where the query's subscription stands."""
-        standing = self._subscriptions.look(topic)
-        self._unfinished.setdefault(topic, Unfinished(topic, self.open, standing.stands.ledger))
-        return standing
+        state = self._subscriptions.look(topic)
+        self._unfinished.setdefault(topic, Unfinished(topic, self.open, state.stands.ledger))
+        return state
 
     def unmake(self, topic: str) -> None:
         """Delete the query's subscription again that a look has made."""

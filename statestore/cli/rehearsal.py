@@ -67,7 +67,7 @@ def shadow(
     job: JobName = None,
     sink: SinkName = None,
     batches: Annotated[int, typer.Option(min=1, help="How many batches of the live job to run.")] = 3,
-    patience: Annotated[float, typer.Option(help="Seconds to wait for the live job's next batch.")] = 120.0,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for each next batch of the live job.")] = 120.0,
     namespace: Namespace = "public/default",
     report: Report = Path("drill-shadow"),
     conf: Conf = None,
@@ -85,7 +85,7 @@ def shadow(
         from statestore.drills.acts.shadow import Shadow, follow
 
     start, output = job_and_output(job, sink, namespace, by)
-    plan = Shadow(start, batches, patience)
+    plan = Shadow(start, batches, timeout)
     with _live(checkpoint, output, option, conf) as live:
         journal = perform("shadow", report, _rerun(context), partial(follow, live, plan), console.tell)
     write_report_and_exit(journal)

@@ -150,7 +150,8 @@ class FilePart:
             kind, crc32c = _KINDS[properties["kind"]], int(properties["crc32c"], 16)
         except (KeyError, ValueError) as error:
             raise Damaged(
-                f"message {properties.get('number', 'without a number')} has properties that are none of ours: "
+                f"message {properties.get('number', 'without a number')} has properties that this library did not "
+                "write: "
                 f"{ {key: value for key, value in properties.items() if key != SAVEPOINT} }"
             ) from error
         if google_crc32c.value(data or b"") != crc32c:

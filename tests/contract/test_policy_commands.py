@@ -55,7 +55,7 @@ def _topics(told: Any, place: Place) -> bool:
 
 
 def _sinks(told: Any, place: Place) -> bool:
-    return [(one["name"], one["standing"], one["batch_id"], one["rows"]) for one in told] == [
+    return [(one["name"], one["status"], one["batch_id"], one["rows"]) for one in told] == [
         ("sink", "committed", 1, len(NEW))
     ]
 

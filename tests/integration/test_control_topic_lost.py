@@ -154,6 +154,6 @@ def test_records_of_others_are_refused(spark: SparkSession, pulsar: Any, tmp_pat
     client = official.Client(pulsar.service_url)
     client.create_producer(f"persistent://{admin.namespace}/__eos-lost").send(b"hello")
     client.close()
-    with pytest.raises(eos.DamagedLog, match="none of ours: b'hello'"):
+    with pytest.raises(eos.DamagedLog, match="did not write: b'hello'"):
         run_here(spark, job)
     assert account_for(pulsar.service_url, job.topic, 0, ROWS).is_exact()

@@ -59,7 +59,7 @@ COORDINATOR: TransitionTable[State, Input] = TransitionTable(
 
 
 class CoordinatorHandshake:
-    """One client's standing with one coordinator."""
+    """One client's state with one coordinator."""
 
     def __init__(self, index: int) -> None:
         """Args: the coordinator's index."""

@@ -37,12 +37,12 @@ class Shadow:
     Attributes:
         job: the code to try.
         batches: how many batches of the live job it runs.
-        patience_s: the longest wait for the live job's next batch.
+        timeout_s: the longest wait for the live job's next batch.
     """
 
     job: Job
     batches: int = 3
-    patience_s: float = 120.0
+    timeout_s: float = 120.0
 
 
 def follow(live: Live, shadow: Shadow, acts: Acts) -> None:
@@ -81,7 +81,7 @@ def follow(live: Live, shadow: Shadow, acts: Acts) -> None:
 def _next(live: Live, shadow: Shadow, query: str, batch: int, text: str) -> BatchInput:
     """Wait until the live job has committed the batch after this one, in its checkpoint too; return its input."""
     files = HadoopFiles(live.hadoop, live.checkpoint)
-    deadline = time.monotonic() + shadow.patience_s
+    deadline = time.monotonic() + shadow.timeout_s
     assert live.output is not None
     with Client(live.output.cluster) as client:
         while time.monotonic() < deadline:
@@ -90,6 +90,6 @@ def _next(live: Live, shadow: Shadow, query: str, batch: int, text: str) -> Batc
                 return ahead[0]
             time.sleep(_LOOK_S)
     raise Unavailable(
-        f"The live job has committed no batch after {batch} within {shadow.patience_s:g} s: does it run, and has "
-        "it input?"
+        f"The live job has committed no batch after {batch} within {shadow.timeout_s:g} s. Look whether it runs and "
+        "has input, or wait longer with --timeout"
     )

@@ -72,7 +72,7 @@ def test_a_log_whose_records_are_deleted_is_not_one_of_a_new_sink(pulsar: Any, s
     registered = sink.owner.registration
     sink.owner.close()
     truncate(pulsar, control_topic(sink.name, sink.topic))
-    assert listed(pulsar, sink)["standing"] == "empty"
+    assert listed(pulsar, sink)["status"] == "empty"
     answer = eos(pulsar, "sink", "verify", sink.name)
     assert (answer.exit_code, "as promised" in answer.output) == (3, False)
     old = str(checkpoint(tmp_path, 0, 0))
@@ -108,13 +108,13 @@ def test_rows_of_a_batch_hidden_by_a_late_frame_and_its_healing_are_missing(puls
 
 def test_a_sink_is_listed_with_what_it_committed_and_what_it_left(pulsar: Any, sink: Sink) -> None:
     one = listed(pulsar, sink)
-    assert (one["standing"], one["batch_id"], one["query_id"], one["run_id"]) == ("new", None, "query", "run")
+    assert (one["status"], one["batch_id"], one["query_id"], one["run_id"]) == ("new", None, "query", "run")
     sink.write(0)
     one = listed(pulsar, sink)
-    assert (one["standing"], one["batch_id"], one["rows"], one["unfinished"]) == ("committed", 0, 1, None)
+    assert (one["status"], one["batch_id"], one["rows"], one["unfinished"]) == ("committed", 0, 1, None)
     txn = sink.die_in_the_middle(1)
     one = listed(pulsar, sink)
-    assert (one["standing"], one["batch_id"]) == ("unfinished", 0)
+    assert (one["status"], one["batch_id"]) == ("unfinished", 0)
     assert one["unfinished"] == {"batch_id": 1, "attempt": 1, "transaction": str(txn), "open": True}
     sink.client.coordinator(txn.coordinator).end(txn, commit=False)
     assert listed(pulsar, sink)["unfinished"]["open"] is False
@@ -127,11 +127,11 @@ def test_a_log_that_cant_be_read_is_told_among_the_others(pulsar: Any, sink: Sin
     topic = control_topic(other, sink.topic)
     sink.client.ensure_topic(topic)
     with sink.client.producer(topic) as producer:
-        producer.send_record(b"none of ours", None)
+        producer.send_record(b"written by another program", None)
     answer = eos(pulsar, "sink", "list", "--json")
     found = {one["name"]: one for one in json.loads(answer.stdout)}
-    assert (found[sink.name]["standing"], found[other]["standing"]) == ("new", "unreadable")
-    assert "none of ours" in found[other]["problem"]
+    assert (found[sink.name]["status"], found[other]["status"]) == ("new", "unreadable")
+    assert "did not write" in found[other]["problem"]
     assert answer.exit_code == 1
 
 

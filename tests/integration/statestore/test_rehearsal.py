@@ -87,7 +87,7 @@ def test_a_shadow_of_a_job_that_stands_still_is_unknown(stopped: tuple[CountingJ
     def never(spark: SparkSession, checkpoint: str, trigger: Mapping[str, Any]) -> StreamingQuery:
         raise AssertionError("there is nothing to run")
 
-    path = perform("shadow", tmp_path / "a", "again", partial(follow, live, Shadow(never, patience_s=2)))
+    path = perform("shadow", tmp_path / "a", "again", partial(follow, live, Shadow(never, timeout_s=2)))
     found = summarize(read(path)).summary
     assert found.verdict is Verdict.UNKNOWN
     assert "has committed no batch after" in found.reasons[0]

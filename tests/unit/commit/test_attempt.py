@@ -382,7 +382,7 @@ def test_a_log_that_cannot_tell_of_a_commit_any_more_leaves_it_unknown(
     world: Alone, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*given: object) -> None:
-        raise DamagedLog("a record is none of ours")
+        raise DamagedLog("a record that eos did not write")
 
     world.failing = {"END_TXN commit": [(LOST, True)], "SEND": [(LOST, False)]}
     with monkeypatch.context() as patched:
@@ -390,6 +390,6 @@ def test_a_log_that_cannot_tell_of_a_commit_any_more_leaves_it_unknown(
         with pytest.raises(DamagedLog):  # no commit was asked for: nothing is in doubt
             commit(world, owner, 0)
         for _ in range(2):
-            with pytest.raises(CommitUnknown, match=r"none of ours\. Whether the batch is committed is not known$"):
+            with pytest.raises(CommitUnknown, match=r"did not write\. Whether the batch is committed is not known$"):
                 commit(world, owner, 0)
     assert owner.decide(0, identity(0)) is Action.SKIP

@@ -23,7 +23,7 @@ FORMER = SinkState("rows", SinkStatus.COMMITTED, "query", "new", 3, 1, owned_ms=
 OPEN = SinkState("rows", SinkStatus.UNFINISHED, "query", "run", 3, 1, BEGUN, open=True)
 ENDED = SinkState("rows", SinkStatus.UNFINISHED, "query", "run", 3, 1, BEGUN, open=False)
 NOT_TOLD = SinkState("rows", SinkStatus.UNFINISHED, "query", "run", 3, 1, BEGUN)
-DAMAGED = SinkState("rows", SinkStatus.UNREADABLE, problem="none of ours")
+DAMAGED = SinkState("rows", SinkStatus.UNREADABLE, problem="did not write")
 
 
 def taken(times: int) -> SinkState:
@@ -66,7 +66,7 @@ def test_the_command_that_is_told_names_the_namespace() -> None:
             "second driver of query query",
         ),
         (SinkState("rows", SinkStatus.NEW, "query", "run", takeovers=4), HERE, CheckVerdict.GOOD, "owns it"),
-        (DAMAGED, HERE, CheckVerdict.CARE, "none of ours"),
+        (DAMAGED, HERE, CheckVerdict.CARE, "did not write"),
         (OWNED, None, CheckVerdict.UNKNOWN, "no permission"),
     ],
 )

@@ -51,7 +51,7 @@ def test_a_topic_of_somebody_else_and_a_log_that_is_gone_meanwhile_hide_no_sink(
             return 0
 
     found = sinks(cast(Client, Several([owner("run")])), NAMESPACE)
-    assert [(one.name, one.standing) for one in found] == [("rows", SinkStatus.NEW)]
+    assert [(one.name, one.status) for one in found] == [("rows", SinkStatus.NEW)]
 
 
 def test_the_sink_of_a_newer_version_is_listed_as_unreadable_and_not_left_out() -> None:
@@ -63,7 +63,7 @@ def test_the_sink_of_a_newer_version_is_listed_as_unreadable_and_not_left_out() 
             raise NewerVersion("version 2, and this library reads version 1")
 
     (found,) = sinks(cast(Client, Newer([owner("run")])), NAMESPACE)
-    assert (found.name, found.standing) == ("rows", SinkStatus.UNREADABLE)
+    assert (found.name, found.status) == ("rows", SinkStatus.UNREADABLE)
     assert "version 2" in str(found.problem)
 
 
@@ -93,7 +93,7 @@ def test_times_are_those_of_the_last_record_of_a_kind() -> None:
     assert (one.committed_ms, one.owned_ms) == (1_000, 1_000)
     assert summary(one)["committed_ms"] == 1_000
     new = state([owner("run")])
-    assert (new.standing, new.committed_ms, new.owned_ms) == (SinkStatus.NEW, None, 1_000)
+    assert (new.status, new.committed_ms, new.owned_ms) == (SinkStatus.NEW, None, 1_000)
 
 
 def test_whether_a_transaction_is_open_may_not_be_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from statestore.cli.app import typer_app
 from statestore.hadoop.file_systems import Status
 from statestore.savepoints.stream import Manifest
 from statestore.savepoints.topic import Listed
-from tools import command_pages
+from tools import check_names, command_pages
 from tools.output_schemas import OUTPUTS, file_of, meanings_of, schema
 
 RECORDED = Path(__file__).resolve().parents[2] / "integration" / "situations" / "with_json.md"
@@ -58,6 +58,27 @@ def recorded() -> Iterator[tuple[str, Any]]:
     for command, text in ANSWER.findall(RECORDED.read_text(encoding="utf-8")):
         for one in text.splitlines() if command == "eos peek" else [text]:
             yield command, json.loads(one)
+
+
+def keys(part: Any) -> Iterator[str]:
+    """The keys of the objects that a schema describes."""
+    if isinstance(part, list):
+        for one in part:
+            yield from keys(one)
+    elif isinstance(part, dict):
+        yield from part.get("properties", {})
+        for one in part.values():
+            yield from keys(one)
+
+
+def test_no_key_and_no_option_is_a_word_that_the_project_no_longer_uses() -> None:
+    named = {(command, key) for command in OUTPUTS for key in keys(schema(command))}
+    for name in command_pages.APPS:
+        for verb, command in command_pages.verbs(name):
+            named |= {(verb, str(one.name)) for one in command.params}
+    assert ("eos sink list", "status") in named
+    assert ("statestore drill shadow", "timeout") in named
+    assert [one for one in named if one[1] in check_names.RETIRED] == []
 
 
 def test_each_command_with_json_has_a_schema() -> None:
@@ -89,7 +110,7 @@ def test_what_real_commands_printed_fits() -> None:
     ("command", "spoil"),
     [
         ("eos sink list", lambda sinks: sinks[0].pop("batch_id")),
-        ("eos sink list", lambda sinks: sinks[0].update(standing="gone")),
+        ("eos sink list", lambda sinks: sinks[0].update(status="gone")),
         ("eos sink list", lambda sinks: sinks[0].update(rows="1")),
         ("eos sink show", lambda records: records[0].update(kind="owner")),
         ("eos sink verify", lambda audit: audit.update(more=1)),

@@ -99,16 +99,17 @@ def test_a_changed_byte_is_found_in_the_message() -> None:
     assert FilePart.of(properties, part.data) == part
     with pytest.raises(Damaged, match="message 0 does not have its CRC32C"):
         FilePart.of(properties, b"A" + part.data[1:])
-    with pytest.raises(Damaged, match="properties that are none of ours"):
+    with pytest.raises(Damaged, match=NOT_WRITTEN):
         FilePart.of({**properties, "kind": "other"}, part.data)
 
 
+NOT_WRITTEN = "has properties that this library did not write"
 WRONG = {
     "its bytes": ({}, b"A" + messages(FILES)[1].data[1:], "message 1 does not have its CRC32C"),
     "no bytes": ({}, None, "message 1 does not have its CRC32C"),
-    "its kind": ({"kind": "other"}, messages(FILES)[1].data, "message 1 has properties that are none of ours"),
-    "its number": ({"number": "one"}, messages(FILES)[1].data, "message one has properties that are none of ours"),
-    "its sum": ({"crc32c": ""}, messages(FILES)[1].data, "message 1 has properties that are none of ours"),
+    "its kind": ({"kind": "other"}, messages(FILES)[1].data, f"message 1 {NOT_WRITTEN}"),
+    "its number": ({"number": "one"}, messages(FILES)[1].data, f"message one {NOT_WRITTEN}"),
+    "its sum": ({"crc32c": ""}, messages(FILES)[1].data, f"message 1 {NOT_WRITTEN}"),
 }
 
 
