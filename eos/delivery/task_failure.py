@@ -55,7 +55,7 @@ def without_a_transaction(why: EosError, what: str) -> EosError:
     if isinstance(why, InvalidInput):
         kind = next(kind for kind in _PERMANENT if isinstance(why, kind))
         return kind(
-            f"{str(why).removesuffix('.')}. Rows of {what} that were sent before may be visible: "
+            f"{str(why).removesuffix('.')}. Rows of {what} that were sent before may be visible, because "
             'guarantee="at-least-once" has no transaction to hide them.'
         )
-    return Unacknowledged(f"{what} is not acknowledged as a whole, and some of it may be visible: {why}")
+    return Unacknowledged(f"not all rows of {what} were acknowledged, and some may be visible. {why}")

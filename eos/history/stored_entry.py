@@ -48,7 +48,7 @@ def entry_of(where: EntryId, stored: Buffer, topic: str) -> Entry:
         (size,) = _SIZE.unpack_from(view)
         metadata = MessageMetadata.FromString(bytes(view[4 : 4 + size]))
     except (struct.error, DecodeError, DamagedFrame) as error:
-        raise DamagedFrame(f"entry {where} of {topic} is damaged: {error}") from error
+        raise DamagedFrame(f"entry {where} of {topic} is damaged ({error})") from error
     if len(view) < 4 + size:
         raise DamagedFrame(f"entry {where} of {topic} is damaged. It ends within its metadata")
     return Entry(where, metadata, view[4 + size :], len(view), topic)

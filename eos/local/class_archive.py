@@ -111,6 +111,6 @@ def _train(home: Path, flags: Sequence[str], class_path: Sequence[Path], archive
             if ran.returncode != 0:
                 unfinished.unlink(missing_ok=True)
         if not archive.exists():
-            tell(f"Spark's classes can't be shared, so drivers start more slowly: {ran.stderr.strip()[-300:]}")
+            tell(f"Spark's classes can't be shared, so drivers start more slowly ({ran.stderr.strip()[-300:]})")
     except subprocess.TimeoutExpired:
-        tell(f"Spark's classes can't be shared: reading them took more than {_TRAINING_S} s")
+        tell(f"Spark's classes can't be shared, because reading them took more than {_TRAINING_S} s")

@@ -241,7 +241,7 @@ def keep_classes(tell: Tell = quiet) -> None:
             with class_archive.kept(archive) as unfinished:
                 _start_and_end(unfinished)
         except LocalError as error:
-            tell(f"Pulsar's classes can't be shared, so brokers start more slowly: {error}")
+            tell(f"Pulsar's classes can't be shared, so brokers start more slowly. {error}")
 
 
 def _start_and_end(archive: Path) -> None:

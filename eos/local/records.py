@@ -19,7 +19,7 @@ def check_name(name: str) -> None:
     """Raise `LocalError` for a text that is not the name of an instance."""
     if not _NAME.fullmatch(name):
         raise checks.LocalError(
-            f"{name!r} is not a name for an instance: letters, digits, _ . - and at most 64 of them"
+            f"{name!r} is not a name for an instance. Use letters, digits, _ . - and at most 64 of them"
         )
 
 

@@ -94,7 +94,7 @@ TRANSACTIONS: Final = Figure(
     "counter",
     "transaction",
     ("sink",),
-    "transactions opened, or tries without one; more than committed batches: tries that failed",
+    "transactions opened, or tries without one. Some tries failed if there are more than committed batches",
 )
 ROWS: Final = Figure("rows", "counter", "row", ("sink", "topic"), "rows committed")
 PAYLOAD: Final = Figure(
@@ -105,7 +105,7 @@ PAYLOAD: Final = Figure(
     "bytes of values, keys and properties committed, before compression",
 )
 FRAMES: Final = Figure(
-    "frames", "counter", "frame", ("sink", "topic"), "frames committed; each holds many rows and is sent in one piece"
+    "frames", "counter", "frame", ("sink", "topic"), "frames committed. A frame has many rows and is sent in one piece"
 )
 DURATION: Final = Figure("batch.duration", "histogram", "seconds", ("sink",), "time of a committed batch in the sink")
 STEP_TIME: Final = Figure(
@@ -113,7 +113,8 @@ STEP_TIME: Final = Figure(
     "counter",
     "seconds",
     ("sink", "step"),
-    f'time in each step of the driver, some side by side; "{DELIVERY}" is for rows computed, sent and acknowledged',
+    "time in each step of the driver. Some steps run side by side. "
+    f'In "{DELIVERY}" rows are computed, sent and acknowledged',
 )
 LAST_COMMIT: Final = Figure(
     "last_commit.timestamp", "gauge", "seconds", ("sink",), "when a batch was last committed, in Unix time"
@@ -123,7 +124,7 @@ OPEN_AGE: Final = Figure(
     "gauge",
     "seconds",
     ("sink",),
-    "age of the transaction in hand, 0 when none is open; readers of its partitions wait behind it",
+    "age of the open transaction, 0 when none is open. Readers of its partitions wait behind it",
 )
 
 FIGURES: Final = (

@@ -66,14 +66,15 @@ class _Apart:
         try:
             thread.start()
         except RuntimeError as error:  # the system has no thread left, or Python is ending
-            log.warning("metrics=%s is not told of a batch: %s", self._name, error)
+            log.warning("metrics=%s was not called (%s). No batch is affected.", self._name, error)
             return
         self._under_way = thread
         thread.join(self._patience_s)
         if thread.is_alive():
             log.warning(
-                "metrics=%s has not returned for %g s. The batch is not affected, and waits no longer; until the "
-                "observer returns it is told of no other batch. Let it hand over to a thread what takes time.",
+                "metrics=%s has not returned for %g s. The batch is not affected, and no longer waits. The sink "
+                "reports no other batch to this observer until it returns. Let the observer do slow work in a thread "
+                "of its own.",
                 self._name,
                 self._patience_s,
             )
@@ -87,7 +88,7 @@ class _Apart:
                 return
             self._raised = True
             log.warning(
-                "metrics=%s raised %s. The batch is not affected; further errors of this observer are logged at DEBUG.",
+                "metrics=%s raised %s. The batch is not affected. Further errors of this observer are logged at DEBUG.",
                 self._name,
                 type(error).__name__,
                 exc_info=error,

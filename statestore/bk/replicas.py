@@ -109,5 +109,5 @@ def _parse(text: str) -> dict[int, dict[str, str]]:
             entry, bookie, says = line.split(" ", 2)
             found[int(entry)][bookie] = says
         except ValueError as error:
-            raise StateStoreError(f"the jar's answer about replicas can't be read: {line!r}") from error
+            raise StateStoreError(f"the jar's answer about replicas can't be read ({line!r})") from error
     return found

@@ -160,7 +160,8 @@ def _lost(ledgers: list[LostLedger]) -> Iterator[CheckpointFinding]:
             yield CheckpointFinding(
                 "error",
                 "replica",
-                f"{file} is in ledger {ledger.ledger}, which can't be asked for: {ledger.says}",
+                f"{file} is in ledger {ledger.ledger}, and "
+                f"the replicas of the ledger could not be checked ({ledger.says})",
                 "If the ledger was deleted, put its files back from a copy of the checkpoint or a savepoint.",
                 file,
                 (),

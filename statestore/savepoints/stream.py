@@ -342,7 +342,7 @@ class Seen:
 
     def _missing(self) -> str:
         if self.manifest is None:
-            return f"its manifest is missing, the last of its messages; {self.next} came before"
+            return f"its manifest, the last of its messages, is missing, and {self.next} messages came before"
         if self.gap is not None or self.next != self.manifest.messages:
             missing = self.next if self.gap is None else self.gap
             return f"of its {self.manifest.messages} messages number {missing} is missing"

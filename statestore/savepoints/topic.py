@@ -75,8 +75,8 @@ class TopicAddress:
         names = parts.path.strip("/").split("/")
         if parts.scheme not in ("pulsar", "pulsar+ssl") or not parts.netloc or len(names) not in (1, 3) or "" in names:
             raise InvalidInput(
-                f"{uri} is not the address of a topic: expected pulsar://host:port/tenant/namespace/topic, or "
-                "pulsar://host:port/topic for one in public/default"
+                f"{uri} is not the address of a topic. Write pulsar://host:port/tenant/namespace/topic, or "
+                "pulsar://host:port/topic for a topic in public/default"
             )
         path = "/".join(names) if len(names) == 3 else f"public/default/{names[0]}"
         return cls(f"{parts.scheme}://{parts.netloc}", f"persistent://{path}")
@@ -133,7 +133,7 @@ def write(
                 "was aborted by another client. Nothing of it is readable. Write it again with more time"
             )
         raise CommitUnknown(
-            f"No answer told whether savepoint {what.name} was committed to {topic}: list the topic's savepoints later"
+            f"No answer told whether savepoint {what.name} was committed to {topic}. List the topic's savepoints later"
         )
 
 
@@ -216,16 +216,17 @@ def read(
 def _whole(seen: Seen, topic: str) -> Manifest:
     lacks = seen.lacks()
     if seen.condition == "unknown version":
-        raise UnknownVersion(f"Savepoint {seen.name} on {topic} is of an unknown version: {lacks}")
+        raise UnknownVersion(f"Savepoint {seen.name} on {topic} is of an unknown version, because {lacks}")
     if seen.condition == "damaged":
         raise Damaged(
-            f"Savepoint {seen.name} on {topic} is damaged: {lacks}. Restore another savepoint, or, if geo-replication "
-            "brought it here, this one on the cluster that it was written to"
+            f"Savepoint {seen.name} on {topic} is damaged, because {lacks}. Restore another savepoint, or, if "
+            "geo-replication brought it here, this one on the cluster that it was written to"
         )
     if seen.manifest is None or lacks:
         raise Damaged(
-            f"Savepoint {seen.name} on {topic} is incomplete: {lacks}. If geo-replication brought it here, wait "
-            "until all of it has come, or restore it on the cluster that it was written to; else write it again"
+            f"Savepoint {seen.name} on {topic} is incomplete, because {lacks}. If geo-replication brought it here, "
+            "wait until all of it has come, or restore it on the cluster that it was written to. Otherwise write "
+            "it again"
         )
     return seen.manifest
 
@@ -282,7 +283,7 @@ def _in_transaction(
                 send(producer, txn)
             return txn
     except NetworkError as error:
-        raise NotCommitted(f"The transaction on {topic} was aborted, or none was opened: {error}") from error
+        raise NotCommitted(f"The transaction on {topic} was aborted, or none was opened. {error}") from error
 
 
 def _prime(client: Client, coordinator: int, topic: str) -> None:
@@ -308,8 +309,8 @@ def _was_committed(client: Client, topic: str, manifest: Manifest) -> bool:
         return manifest in [seen.manifest for seen in TopicScan.of(client, topic).found.values()]
     except Unavailable as error:
         raise CommitUnknown(
-            f"The transaction of savepoint {manifest.name} has ended, and it could not be seen whether it was "
-            f"committed: list the topic's savepoints later. {error}"
+            f"The transaction of savepoint {manifest.name} has ended, and it is unknown whether the "
+            f"savepoint was committed. List the topic's savepoints later. {error}"
         ) from error
 
 

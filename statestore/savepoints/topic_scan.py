@@ -80,7 +80,7 @@ def messages_behind(client: Client, topic: str, after: MessageId) -> Iterator[Me
         Unavailable: it could not be read to its end.
     """
     if client.partitions(topic):
-        raise InvalidInput(f"The topic {topic} has partitions: savepoints are on topics without")
+        raise InvalidInput(f"The topic {topic} has partitions. Savepoints need a topic without partitions")
     # A savepoint's first message lies after one that was read, unless it is the topic's first.
     reader = client.reader(topic, permits=_PERMITS, after=after, stored=after != EARLIEST)
     try:
@@ -102,7 +102,7 @@ def messages_behind(client: Client, topic: str, after: MessageId) -> Iterator[Me
             yield message
             seen = message.message_id
     except NetworkError as error:
-        raise Unavailable(f"{topic} could not be read to its end: {error}") from error
+        raise Unavailable(f"{topic} could not be read to its end. {error}") from error
     finally:
         with contextlib.suppress(EosError):
             reader.close()

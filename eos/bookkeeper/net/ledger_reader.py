@@ -218,14 +218,15 @@ def verdict(ledger: int, entry: int, denials: Mapping[str, Denial]) -> LedgerRea
     if not kinds:
         return MetadataUnreadable(f"{where} lies on no bookie, by the metadata of its ledger")
     if Evidence.SILENT in kinds:
-        return BookieUnavailable(f"{where} can't be read now: {told}. Read again when the bookies answer")
+        return BookieUnavailable(f"{where} can't be read now, because {told}. Read again when the bookies answer")
     if Evidence.REFUSES in kinds:
         return BookieUnauthorized(
-            f"{where} can't be read: {told}. Give credentials that the bookies know, or read through the brokers"
+            f"{where} can't be read, because {told}. Give credentials that the bookies know, "
+            "or read through the brokers"
         )
     if Evidence.DAMAGED in kinds:
-        return EntryDamaged(f"{where} is damaged on each bookie that has it: {told}")
-    return EntryMissing(f"{where} is lost: each bookie of its write set was asked, and {told}")
+        return EntryDamaged(f"{where} is damaged on each bookie that has it ({told})")
+    return EntryMissing(f"{where} is lost. Each bookie of its write set was asked, and {told}")
 
 
 def _denial_of(code: int) -> Denial:

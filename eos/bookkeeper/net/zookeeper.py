@@ -53,7 +53,7 @@ class ZooKeeperMetadata(Closing):
         """
         data = self._get(znode(ledger, self._root, layout=self._layout))
         if data is None:
-            raise EntryMissing(f"ledger {ledger} is gone: ZooKeeper has no metadata of it")
+            raise EntryMissing(f"ledger {ledger} no longer exists. ZooKeeper has no metadata of it")
         return parse_znode(ledger, data)
 
     def address(self, bookie: str) -> tuple[str, int]:
@@ -76,7 +76,7 @@ class ZooKeeperMetadata(Closing):
     def _read_layout(self) -> str:
         data = self._get(f"{self._root}/LAYOUT")
         if data is None:
-            raise MetadataUnreadable(f"ZooKeeper has no {self._root}/LAYOUT: no BookKeeper has its ledgers there")
+            raise MetadataUnreadable(f"ZooKeeper has no {self._root}/LAYOUT, so no BookKeeper has its ledgers there")
         # The layout's version, then class:version.
         name = data.decode(errors="replace").splitlines()[-1].partition(":")[0].rpartition(".")[2]
         return _LAYOUTS.get(name, "hierarchical")
@@ -87,7 +87,7 @@ class ZooKeeperMetadata(Closing):
         except NoNodeError:
             return None
         except (KazooException, KazooTimeoutError) as error:
-            raise BookieUnavailable(f"ZooKeeper can't be asked for {path}: {error!r}") from error
+            raise BookieUnavailable(f"{path} could not be read from ZooKeeper ({error!r})") from error
         return data
 
 

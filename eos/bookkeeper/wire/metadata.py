@@ -73,8 +73,8 @@ class LedgerMetadata:
         firsts = [first for first, _ in self.ensembles]
         if not (sizes_fit and whole and firsts[:1] == [0] and all(a < b for a, b in pairwise(firsts))):
             raise MetadataUnreadable(
-                f"the metadata of ledger {self.ledger} contradict themselves: ensemble {self.ensemble_size}, quorums "
-                f"{self.write_quorum} and {self.ack_quorum}, ensembles {self.ensembles}"
+                f"the metadata of ledger {self.ledger} contradict themselves (ensemble {self.ensemble_size}, quorums "
+                f"{self.write_quorum} and {self.ack_quorum}, ensembles {self.ensembles})"
             )
 
     @property
@@ -94,7 +94,7 @@ class LedgerMetadata:
 
     def _ensemble(self, entry: int) -> tuple[int, tuple[str, ...]]:
         if entry < 0:
-            raise MetadataUnreadable(f"ledger {self.ledger} has no entry {entry}: entries are numbered from 0")
+            raise MetadataUnreadable(f"ledger {self.ledger} has no entry {entry}. Entries are numbered from 0")
         return next(one for one in reversed(self.ensembles) if one[0] <= entry)
 
 
@@ -110,7 +110,7 @@ def parse_znode(ledger: int, data: bytes) -> LedgerMetadata:
         if first.startswith(_BEGINNING) and version == b"3":
             return _of_format(ledger, LedgerMetadataFormat.FromString(_delimited(body)))
     except (ValueError, IndexError, DecodeError, text_format.ParseError) as error:
-        raise MetadataUnreadable(f"the metadata of ledger {ledger} can't be read: {error}") from error
+        raise MetadataUnreadable(f"the metadata of ledger {ledger} can't be read ({error})") from error
     raise MetadataUnreadable(
         f"the metadata of ledger {ledger} begin with {first[:40]!r}. This library reads the forms 1, 2 and 3"
     )
@@ -135,7 +135,9 @@ def parse_printed(ledger: int, text: str) -> LedgerMetadata:
             custom=_custom(custom[1] if custom else ""),
         )
     except (KeyError, ValueError, binascii.Error) as error:
-        raise MetadataUnreadable(f"the metadata of ledger {ledger} can't be read ({error!r}): {text!r}") from error
+        raise MetadataUnreadable(
+            f"the metadata of ledger {ledger} can't be read ({error!r}). The text is {text!r}"
+        ) from error
 
 
 def znode(ledger: int, root: str = "/ledgers", *, layout: str = "hierarchical") -> str:

@@ -139,8 +139,8 @@ def _asked(source: Provider, timeout_s: float) -> object:
         ) from None
     if error is not None:
         raise NoCredentials(
-            f"the function {source.name} gave no token. It raised {type(error).__name__}{_place(error)}. What that "
-            "error says is left out, since it may hold a secret"
+            f"the function {source.name} gave no token. It raised {type(error).__name__}{_place(error)}. The "
+            "text of that error is left out, since it may contain a secret"
         )
     return answer.result()
 

@@ -28,9 +28,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "protocol-states.md"
 
 _HEAD = """# The protocol's states
 
-Drawn from the tables in `eos/pulsar/protocol` by `python -m eos.pulsar.protocol.diagram`; change the tables,
-not this page. Bold inputs are what this side asks for; the others come from the broker or the network. What a diagram
-does not show is refused: `OutOfTurn` where this side asks for it, else `UnexpectedFrame`.
+Drawn from the tables in `eos/pulsar/protocol` by `python -m eos.pulsar.protocol.diagram`. Change the tables,
+not this page. This side asks for the inputs in bold. The others come from the broker or the network. An input that a
+diagram does not show is refused, with `OutOfTurn` where this side asks for it, otherwise with `UnexpectedFrame`.
 """
 
 

@@ -135,13 +135,13 @@ ANSWERS: Final = (
     Answer(
         "TopicNotFound",
         kind=RefusedForGood,
-        advice="The topic does not exist. Check its name, or create it: pulsar-admin topics create TOPIC",
+        advice="The topic does not exist. Check its name, or create it with pulsar-admin topics create TOPIC",
     ),
     Answer(
         "SubscriptionNotFound",
         kind=RefusedForGood,
-        advice="The subscription does not exist. Create it: pulsar-admin topics create-subscription --subscription "
-        "NAME TOPIC",
+        advice="The subscription does not exist. Create it with pulsar-admin topics create-subscription "
+        "--subscription NAME TOPIC",
     ),
     Answer("ConsumerNotFound"),
     Answer("TooManyRequests", kind=RateLimited),
@@ -165,9 +165,10 @@ ANSWERS: Final = (
     Answer(
         "IncompatibleSchema",
         kind=RefusedForGood,
-        advice="Where none was declared, the topic's namespace demands one: pulsar-admin namespaces "
-        "set-schema-validation-enforce --disable NAMESPACE lifts that. Where one was, the topic takes none such by its "
-        "compatibility strategy: pulsar-admin namespaces get-schema-compatibility-strategy NAMESPACE shows it",
+        advice="If no schema was declared, the topic's namespace demands one. pulsar-admin namespaces "
+        "set-schema-validation-enforce --disable NAMESPACE lifts that. If a schema was declared, the topic's "
+        "compatibility strategy does not allow it. pulsar-admin namespaces get-schema-compatibility-strategy NAMESPACE "
+        "shows the strategy",
     ),
     Answer("ConsumerAssignError"),
     Answer("TransactionCoordinatorNotFound"),

@@ -47,12 +47,14 @@ class Properties:
         if values.null_count:
             entry = int(np.argmax(np.asarray(values.is_null())))
             row = row_name(self._row_of(entry))
-            raise InvalidInput(f"{row}: property {keys[entry].as_py()!r} has no value; drop it with map_filter")
+            raise InvalidInput(
+                f"{row} has no value for the property {keys[entry].as_py()!r}. Drop the property with map_filter"
+            )
         self._keys, self._values = as_bytes(keys, "properties"), as_bytes(values, "properties")
         for name, texts in (("name", self._keys), ("value", self._values)):
             if (wrong := first_not_text(texts)) is not None:
                 raise InvalidInput(
-                    f"{row_name(self._row_of(wrong))}: the {name} of a property is not valid UTF-8, "
+                    f"{row_name(self._row_of(wrong))} has a property whose {name} is not valid UTF-8, "
                     f"{texts[wrong].as_py()!r}. Pulsar's properties are texts. Write bytes as text, by base64(...) or "
                     "hex(...)"
                 )

@@ -76,11 +76,11 @@ def _check(entry: Entry) -> None:
         raise entry.damaged(entry.damage)
     if entry.metadata.encryption_keys:
         raise InvalidInput(
-            f"{encrypted(entry)}, and no private key was given. Give the source decryption_keys, or eos peek "
-            '--decryption-keys: {"NAME": "file:PATH of the private key"}, with such a name'
+            f"{encrypted(entry)}, and no private key was given. Give a matching private key, "
+            '{"NAME":"file:PATH of the private key"}, as decryption_keys of the source or --decryption-keys of eos peek'
         )
     if entry.chunked:
-        raise InvalidInput(f"{entry} is one chunk of a message; assemble its chunks first")
+        raise InvalidInput(f"{entry} is one chunk of a message. Assemble its chunks first")
     if not entry.credible:
         raise entry.damaged(f"it says that it has {entry.num_messages:,} messages, which its bytes can't hold")
 
@@ -143,7 +143,7 @@ def _messages(entry: Entry) -> list[bytes]:
             messages.append(b"".join((_SIZE.pack(len(described)), described, payload[value:end])))
             at = end
     except (struct.error, DecodeError) as error:
-        raise entry.damaged(f"message {len(messages)} of its batch: {error}") from error
+        raise entry.damaged(f"message {len(messages)} of its batch is not valid ({error})") from error
     if at != len(payload):
         raise entry.damaged(f"{len(payload) - at} bytes are left behind the last message of its batch")
     return messages

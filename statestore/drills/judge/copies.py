@@ -73,7 +73,7 @@ def parse(key: str, data: bytes) -> OutputRow:
     match value:
         case {"key": str(own), "n": int(number), "pad": str(pad), **rest} if not rest and own == key and pad == PAD:
             return OutputRow(0, key, number)
-    return OutputRow(-1, "", 0, f"not a row: {data[:80]!r} with key {key!r}")
+    return OutputRow(-1, "", 0, f"not a row, but {data[:80]!r} with key {key!r}")
 
 
 class PackedRows:
@@ -273,11 +273,10 @@ def _verdict(
     if not due or not sizes[CopyOutcome.ABORTED]:
         return (
             Verdict.UNKNOWN,
-            f"{due} rows were committed and {sizes[CopyOutcome.ABORTED]} aborted: too few to judge by.",
+            f"{due} rows were committed and {sizes[CopyOutcome.ABORTED]} aborted. These are too few to judge by.",
         )
     return Verdict.PASS, (
-        f"Each of {due} committed rows of the input was found exactly once and in the order of its key, and none of "
-        f"{sizes[CopyOutcome.ABORTED]} aborted ones; for {sizes[CopyOutcome.IN_DOUBT]} whose writer was left in doubt, "
-        "what "
-        "the input holds was found."
+        f"Each of {due} committed rows of the input was found exactly once and in the order of its key. None of "
+        f"{sizes[CopyOutcome.ABORTED]} aborted rows was found. The writers of {sizes[CopyOutcome.IN_DOUBT]} rows were "
+        "left in doubt. Of these rows the output has those that the input has."
     )

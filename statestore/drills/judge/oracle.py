@@ -353,7 +353,7 @@ def _readable(topic: str) -> Iterator[None]:
     try:
         yield
     except pulsar.PulsarException as error:
-        raise Unread(f"The topic {topic} can't be read: {error}. See whether its broker is up.") from error
+        raise Unread(f"The topic {topic} can't be read ({error}). See whether its broker is up.") from error
 
 
 def _held_up(left: set[str], patience_s: float) -> str:

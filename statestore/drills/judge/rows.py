@@ -99,7 +99,7 @@ def parse(key: str, data: bytes) -> OutputRow:
             return OutputRow(batch, key, s)
         case {"key": str(k), "count": int(n), "sum": int(m), "batch": int(batch), **rest} if not rest and key == k:
             return OutputRow(batch, key, n, f"sum={m}")
-    return OutputRow(-1, "", 0, f"not a row: {data[:80]!r} with key {key!r}")
+    return OutputRow(-1, "", 0, f"not a row, but {data[:80]!r} with key {key!r}")
 
 
 def _totals(inputs: pd.DataFrame, by: list[str]) -> pd.DataFrame:

@@ -193,7 +193,7 @@ def _sections(report: DrillReport) -> Iterator[tuple[str, str]]:
     chaos, counted = report.began.drill == "chaos", _counted(report)
     sections = (
         ("reasons", f"Why {report.summary.verdict}", bool(report.summary.reasons)),
-        ("accounts", "What went in and what came out" if counted else "What was looked at", bool(report.jobs)),
+        ("accounts", "Input and output" if counted else "Checked jobs", bool(report.jobs)),
         ("recovery", "Time to recover", bool(report.faults)),
         ("timeline", "Timeline of each fault", chaos or bool(report.faults)),
         ("course", "Throughput and latency", chaos or bool(report.samples)),
@@ -204,7 +204,7 @@ def _sections(report: DrillReport) -> Iterator[tuple[str, str]]:
             chaos or bool(report.transactions or report.states),
         ),
         ("checks", "Other checks" if counted else "Checks", bool(report.checks)),
-        ("limits", "What was not tested", True),
+        ("limits", "Not tested", True),
         ("again", "Run it again", True),
     )
     yield from ((name, title) for name, title, shown in sections if shown)

@@ -243,7 +243,7 @@ def test_a_reader_without_the_key_is_told_what_is_missing(
     where = rf"entry \d+:\d+ of {topic} is encrypted for the key 'first'"
     wrong = json.dumps({"first": f"file:{keys['other'].private}"})
     for given, words in (
-        ({}, f"{where}, and no private key was given. Give the source decryption_keys"),
+        ({}, f"{where}, and no private key was given. Give a matching private key"),
         ({"decryption_keys": private(keys, "other")}, f"{where}; decryption_keys has 'other'"),
         ({"decryption_keys": wrong}, f"{where}; the private key that decryption_keys has for 'first' does not fit"),
     ):

@@ -154,7 +154,7 @@ def test_lost_entries_are_a_loss_where_the_others_are_read_from_bookies(
     kind_of, may = topic.brokers.entry_kind, topic.brokers.may_pass_over
     for entries in read_range(part, topic.brokers.open, told.append, stored=stored, kind_of=kind_of, may_pass_over=may):
         values += decode(entries, ["value"]).column("value").to_pylist()
-    assert ":150 is lost: each bookie of its write set was asked" in caplog.text
+    assert ":150 is lost. Each bookie of its write set was asked" in caplog.text
     assert len(values) < len(ALL)
     assert [one for one in told if re.search(LOSS, one)]
 

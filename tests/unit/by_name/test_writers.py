@@ -96,7 +96,7 @@ def test_a_task_that_wrote_all_its_rows_says_so(monkeypatch: pytest.MonkeyPatch,
 def test_what_may_pass_fails_the_task_so_that_spark_runs_it_again(
     monkeypatch: pytest.MonkeyPatch, asked: list[str], failure: Exception
 ) -> None:
-    with pytest.raises(Unacknowledged, match="Spark's partition 7 is not acknowledged as a whole"):
+    with pytest.raises(Unacknowledged, match="not all rows of Spark's partition 7 were acknowledged"):
         ran(monkeypatch, failure)
 
 

@@ -145,7 +145,7 @@ def test_a_thread_that_cannot_be_had_fails_no_batch(
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
         told.finished(batch(0))
-    assert "is not told of a batch: can't start new thread" in "\n".join(caplog.messages)
+    assert "was not called (can't start new thread)" in "\n".join(caplog.messages)
     told.finished(batch(1))
     assert seen == [1]
 

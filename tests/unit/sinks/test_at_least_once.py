@@ -140,7 +140,7 @@ def test_a_try_that_fails_is_given_up_and_the_whole_batch_written_again(
 def test_a_batch_whose_tries_all_fail_is_told_as_unacknowledged_and_taken_again(world: World) -> None:
     world.fails = [("finish", ConnectionLost("gone"))] * 3
     run = world.begin()
-    with pytest.raises(Unacknowledged, match=r"^batch 3 is not acknowledged as a whole, and some .* visible: gone"):
+    with pytest.raises(Unacknowledged, match=r"^not all rows of batch 3 were acknowledged, and some .* visible\. gone"):
         world.take(run)
     assert world.metrics.finished(Unacknowledged()).outcome == "unknown"
     world.take(run)

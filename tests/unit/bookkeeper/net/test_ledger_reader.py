@@ -116,7 +116,7 @@ def test_what_all_lack_is_missing_and_what_one_has_damaged_is_damaged(
     metadata = stored_on(bookies)
     for one in bookies:
         del one.entries[LEDGER, 7]
-    with pytest.raises(EntryMissing, match=r"entry 7:7 is lost: each bookie of its write set was asked"):
+    with pytest.raises(EntryMissing, match=r"entry 7:7 is lost\. Each bookie of its write set was asked"):
         read(LedgerReader(connect(), metadata, patience_s=0))
     bookies[0].entries[LEDGER, 7] = bookies[0].entries[LEDGER, 8]
     with pytest.raises(EntryDamaged, match=f"{bookies[0].id} has it damaged"):
@@ -218,7 +218,7 @@ def test_tls_protects_each_answer_and_none_that_came_before_it_counts(
 def test_a_bookie_with_an_id_of_its_own_is_found_by_a_map(bookies: list[SimulatedBookie], connect: Any) -> None:
     metadata = replace(stored_on(bookies[:1], write_quorum=1), ensembles=((0, ("bookie-7",)),))
     assert read(LedgerReader(connect(resolve=by_map({"bookie-7": bookies[0].id})), metadata)) == WHOLE
-    with pytest.raises(BookieUnavailable, match="entry 7:0 can't be read now: bookie-7 could not be asked"):
+    with pytest.raises(BookieUnavailable, match="entry 7:0 can't be read now, because bookie-7 could not be asked"):
         read(LedgerReader(connect(), metadata, patience_s=0))
 
 

@@ -291,14 +291,14 @@ BAD_ROWS: dict[str, tuple[dict[str, Any], str]] = {
     "before 1970": ({"value": [b""] * 4, "event_time": [0, None, -1, 5]}, "has the event time -1"),
     "half a property": (
         {"value": [b""] * 4, "properties": pa.array([None, [("a", "b")], [("c", "d"), ("e", None)], []], TEXT_MAP)},
-        "property 'e' has no value",
+        "has no value for the property 'e'",
     ),
     "a property that is no text": (
         {
             "value": [b""] * 4,
             "properties": as_spark_lets_them_be([None, [("a", b"b")], [("c", b"d"), ("e", b"\xff")], []]),
         },
-        r"the value of a property is not valid UTF-8, b'\\xff'",
+        r"has a property whose value is not valid UTF-8, b'\\xff'",
     ),
 }
 

@@ -201,10 +201,10 @@ def test_entries_whose_counts_are_wrong_but_add_up_are_damaged() -> None:
     ("entry", "why"),
     [
         (batch([message(b"abc")[:-1]], 4), "message 0 of its batch has no end"),
-        (batch([message(b"a long value"), message(b"b")[:3]], 4), "message 1 of its batch: "),
+        (batch([message(b"a long value"), message(b"b")[:3]], 4), "message 1 of its batch is not valid"),
         (batch([message(b"a") + b"x"], 4), "1 bytes are left behind the last message"),
         (batch([struct.pack(">I", 3) + b"\x12\x01k"], 4), "message 0 of its batch has no end"),
-        (batch([struct.pack(">I", 2) + b"\x18\x85"], 4), "message 0 of its batch: "),
+        (batch([struct.pack(">I", 2) + b"\x18\x85"], 4), "message 0 of its batch is not valid"),
         (
             batch([struct.pack(">I", 11) + b"\x18" + b"\xff" * 9 + b"\x01"], 4),
             "no end",

@@ -88,7 +88,7 @@ def test_a_missing_message_is_named(missing: int) -> None:
     expected = (
         f"of its {len(parts)} messages number {missing} is missing"
         if missing < len(parts) - 1
-        else f"its manifest is missing, the last of its messages; {missing} came before"
+        else f"its manifest, the last of its messages, is missing, and {missing} messages came before"
     )
     assert seen.lacks() == expected
 
@@ -228,5 +228,5 @@ def test_topics_have_addresses(uri: str, service_url: str, topic: str) -> None:
 
 @pytest.mark.parametrize("uri", ["pulsar://h:6650", "pulsar://h:6650/a/b", "http://h/t/n/x", "pulsar:///x", "x"])
 def test_what_is_no_topics_address_is_refused(uri: str) -> None:
-    with pytest.raises(InvalidInput, match="expected pulsar://host:port/tenant/namespace/topic"):
+    with pytest.raises(InvalidInput, match="Write pulsar://host:port/tenant/namespace/topic"):
         TopicAddress.parse(uri)

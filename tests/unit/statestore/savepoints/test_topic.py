@@ -70,7 +70,7 @@ def test_silence_before_the_end_is_no_end(monkeypatch: pytest.MonkeyPatch, later
 def test_a_commit_that_can_not_be_looked_up_is_unknown() -> None:
     manifest = Manifest("id", "one", "file:///q", 1, "q", 0, 0, 0, 0, 0, 0)
     client: Any = Silent([MessageId(1, 1), MessageId(1, 1)])
-    with pytest.raises(CommitUnknown, match="savepoint one has ended, and it could not be seen"):
+    with pytest.raises(CommitUnknown, match="savepoint one has ended, and it is unknown"):
         topics._was_committed(client, "t", manifest)
 
 

@@ -71,7 +71,7 @@ def test_a_copy_of_what_is_committed_passes() -> None:
     found = judged(right())
     assert (found.verdict, errors(found), found.offenders) == (Verdict.PASS, {}, {})
     assert (found.attempted, found.committed, found.found) == (5 * SIZE, 3 * SIZE, 3 * SIZE)
-    assert f"none of {SIZE} aborted ones; for {SIZE} whose writer was left in doubt" in found.reason
+    assert f"None of {SIZE} aborted rows was found. The writers of {SIZE} rows were left in doubt" in found.reason
 
 
 def test_other_partitions_than_those_of_the_input_are_right_as_long_as_a_key_has_one() -> None:
@@ -178,7 +178,7 @@ def test_what_is_not_a_row_is_unexpected() -> None:
     rows["c"].append(parse("plain-0", b""))
     found = judged(rows)
     assert (found.verdict, errors(found), found.found) == (Verdict.FAIL, {"unexpected": 1}, 3 * SIZE + 1)
-    assert "not a row: b'' with key 'plain-0'" in found.offenders["unexpected"][0]
+    assert "not a row, but b'' with key 'plain-0'" in found.offenders["unexpected"][0]
 
 
 def test_a_reading_that_fell_short_proves_no_loss() -> None:
