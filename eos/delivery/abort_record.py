@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Final
 
-from eos.errors import RefusedForGood, TopicMissing
+from eos.errors import NetworkError, RefusedForGood, TopicMissing, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer_group import AT_ONCE, known_partition_counts, open_producers
@@ -65,6 +65,30 @@ def seal(client: Client, txn: TxnId, topics: Collection[str], introduction: Prod
             if not isinstance(why, (RefusedForGood, TopicMissing)):
                 unsealed.add(topic)
     return unsealed
+
+
+def added_partitions(ask: Callable[[TxnId], Collection[str] | None], txn: TxnId, until: float) -> frozenset[str]:
+    """Return the physical topics that a transaction has, as the admin API tells them. Changes nothing anywhere.
+
+    Args: how to ask, where None means that the transaction has ended; the transaction; until when to wait for the
+        answer, by `time.monotonic`.
+
+    Raises NetworkError whatever goes wrong, and nothing else: an abort follows, and is never prevented by a question.
+    """
+    pool = ThreadPoolExecutor(1, thread_name_prefix="eos-ask")
+    asked = pool.submit(ask, txn)  # a thread of its own: the time-outs of HTTP are for each part of an answer
+    pool.shutdown(wait=False)
+    try:
+        added = asked.result(max(0.0, until - time.monotonic()))
+    except NetworkError:
+        raise
+    except TimeoutError as late:
+        raise Unanswered(f"the admin API did not tell the topics of transaction {txn} in time") from late
+    except Exception as why:
+        raise Unanswered(f"the admin API did not tell the topics of transaction {txn} ({why})") from why
+    if added is None:
+        raise Unanswered(f"transaction {txn} has ended, and its topics are forgotten")
+    return frozenset(added)
 
 
 def physical_topics(client: Client, topics: Collection[str], partitions: Mapping[str, int]) -> set[str]:

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from eos.delivery.abort_record import PATIENCE_S
 from eos.delivery.delivery import Delivery, Write
 from eos.delivery.path import DriverPath, TaskPath
 from eos.delivery.row_writer import WriteReport
-from eos.errors import EosError, InvalidInput, NotCommitted
+from eos.errors import EosError, InvalidInput, NetworkError, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from eos.spark import query as spark
 from eos.spark.failures import is_permanent
@@ -90,14 +91,43 @@ class BatchDelivery:
         into, self._into = self._into, None
         if into is None:
             return set()
-        if any(isinstance(path, TaskPath) and path.may_send and path.names_topics for path in self._paths):
-            log.warning(
-                "Batch %d is aborted while tasks may still send into transaction %s. Its rows name their topics, and "
-                "only the topics of committed batches are known. Readers of another topic may wait behind rows of this "
-                "batch. `eos doctor` lists such partitions, and `eos doctor --heal TOPIC` frees them.",
-                *(self._batch_id, into),
-            )
-        return self._delivery.seal(into, under_way) if under_way else set()
+        unsealed = self._delivery.seal(into, under_way) if under_way else set()
+        by_tasks = [path for path in self._paths if isinstance(path, TaskPath)]
+        self._delivery.named.update(*(path.told for path in by_tasks if path.names_topics))
+        if any(path.may_send_elsewhere for path in by_tasks):
+            unsealed |= self._seal_where_tasks_have_come(into, under_way)
+        return unsealed
+
+    def _seal_where_tasks_have_come(self, txn: TxnId, sealed: set[str]) -> set[str]:
+        """Seal the other topics that tasks have added to the transaction, as the admin API tells. Raises nothing.
+
+        A task adds a topic before it sends there, and it may be adding more while we seal. So we ask until an answer
+        names no new one. What remains is a topic that a task adds between the last answer and the abort, since nobody
+        waits for the processes of tasks that were cancelled. After the abort the coordinator refuses to add any.
+
+        Why a crash just before and after it is safe: the question changes nothing, and the records are part of a
+        transaction that only this driver could commit, and never will. The next owner or the time-out aborts it.
+
+        Args: the transaction; the physical topics that are sealed already, or could not be.
+        Returns the physical topics that are not sealed. Where the admin API does not tell, the log warns.
+        """
+        sealed, unsealed, until = set(sealed), set[str](), time.monotonic() + PATIENCE_S
+        why = "With admin_url the sink asks the admin API for the others, and their readers do not wait"
+        try:
+            while (added := self._delivery.added(txn, until)) is not None:
+                if added <= sealed:
+                    return unsealed
+                unsealed |= self._delivery.seal(txn, added - sealed)
+                sealed |= added
+        except NetworkError as error:
+            why = f"The admin API did not tell the others ({error})"
+        log.warning(
+            "Batch %d is aborted while tasks may still send into transaction %s. Its rows name their topics, and not "
+            "all of them are known. Readers of a new topic may wait behind rows of this batch. `eos doctor` lists such "
+            "partitions, and `eos doctor --heal TOPIC` frees them. %s.",
+            *(self._batch_id, txn, why),
+        )
+        return unsealed
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

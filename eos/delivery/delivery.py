@@ -14,7 +14,7 @@ while the transaction is being opened.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from eos.delivery.abort_record import seal
+from eos.delivery.abort_record import added_partitions, seal
 from eos.delivery.path import DriverPath, TaskPath
 from eos.delivery.producers import OpenProducers
 from eos.delivery.row_writer import BatchTransaction, WriteSettings
@@ -110,8 +110,10 @@ class Delivery:
         least_care: taken of a batch whose rows are expected to be small.
         last_topics: the topics of the last batch, whose partitions the driver asks for once where each row names its
             topic: else each task would ask for them.
-        named: the topics of batches that were committed, as far as this run knows them: where rows name theirs, those
-            of a batch that fails are not known otherwise.
+        named: the topics where rows of this run may go that name theirs: those of committed batches, and those that
+            tasks of a failed try have told.
+        ask: asks the admin API which physical topics a transaction has; None where the sink has no admin URL. It gives
+            None once the transaction has ended.
     """
 
     client: Client
@@ -123,6 +125,7 @@ class Delivery:
     least_care: Care = Care.SIZES
     last_topics: Collection[str] = ()
     named: set[str] = field(default_factory=set)
+    ask: Callable[[TxnId], Collection[str] | None] | None = None
     _functions: dict[tuple[str | None, bytes], jobs.ArrowFunction] = field(default_factory=dict)
     _functions_of: SparkContext | None = None
     _carrier: str = field(default_factory=new_carrier)
@@ -178,6 +181,10 @@ class Delivery:
     def seal(self, txn: TxnId, topics: Collection[str]) -> set[str]:
         """Have physical topics remember the abort that follows. Returns those that may not. Raises nothing."""
         return seal(self.client, txn, topics, self.settings.introduced("driver"))
+
+    def added(self, txn: TxnId, until: float) -> frozenset[str] | None:
+        """Return the physical topics of a transaction; None without an admin URL. As `added_partitions`."""
+        return None if self.ask is None else added_partitions(self.ask, txn, until)
 
     def _partitions(self, topic: str | None, likely: Collection[str]) -> dict[str, int]:
         """Ask for the partitions of a write's own topic, and of those that its rows will likely name."""

@@ -68,6 +68,7 @@ class TaskPath:
         carrier: the local property by which its tasks get their transaction.
         topics: where its rows may go, as far as that is known without running it.
         names_topics: each row may name its topic: then there may be others.
+        told: the topics that its tasks have reported.
     """
 
     job: DataFrame
@@ -76,6 +77,8 @@ class TaskPath:
     carrier: str
     topics: Collection[str]
     names_topics: bool = False
+    told: set[str] = field(default_factory=set)
+    _all_told: bool = False
     _began: bool = False
     _proven: bool = False
     _stages: list[int] = field(default_factory=list)
@@ -88,16 +91,19 @@ class TaskPath:
         InvalidInput for a row that can't be written; NotCommitted for a frame that its topic did not take.
         """
         self._retries = transaction.txn is None
-        self._began, self._proven = True, False
+        self._began, self._proven, self._all_told = True, False, False
         with jobs.local_property(self.job.sparkSession, self.carrier, transaction_property(transaction)):
             summaries = self.job.collect()
         total = WriteReport()
+        for row in summaries:
+            total.merge(parse_report(row.report))
+        self.told.update(total.rows)
+        self._all_told = True
         for row in summaries:
             if row.problem is not None:
                 problem, limits = read(row.problem)
                 self.client.frame_limits.learn(limits)
                 raise problem
-            total.merge(parse_report(row.report))
         self._stages, self._ran = [row.stage for row in summaries], [row.partition for row in summaries]
         return total
 
@@ -112,9 +118,14 @@ class TaskPath:
         None where each task is proven to have reported once. Of any other job a task may be running: Spark does not
         wait for the Python process of a task that it has killed, nor for tasks of a stage that it has given up.
         """
-        return physical_topics(self.client, self.topics, self.partitions) if self.may_send else set()
+        return physical_topics(self.client, {*self.topics, *self.told}, self.partitions) if self.may_send else set()
 
     @property
     def may_send(self) -> bool:
         """Whether a task may still send, or send again."""
         return self._began and not self._proven
+
+    @property
+    def may_send_elsewhere(self) -> bool:
+        """Whether a task may still send to a topic that rows name, and that the driver does not know."""
+        return self.may_send and self.names_topics and not self._all_told

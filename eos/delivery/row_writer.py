@@ -160,6 +160,11 @@ class RowWriter:
         """The smaller frame limits of topics that its client has learned."""
         return self._client.frame_limits.learned
 
+    @property
+    def topics(self) -> set[str]:
+        """The topics that it has producers for: until it is finished, all that it may have sent to."""
+        return {whole_topic(physical) for physical in self._producers}
+
     @cached_property
     def _encryptor(self) -> Encryptor | None:
         """Made with the first frame: where a worker lacks the library for it, its task says so as of a wrong row."""

@@ -56,7 +56,8 @@ def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> T
 
     Args: how to write, an observer of steps, and the name of the local property with the transaction.
 
-    `report` is the JSON of rows, bytes and frames for each topic; `problem` is by `eos.delivery.task_failure`, or null.
+    `report` is the JSON of rows, bytes and frames for each topic. After a problem none counts, and it names the topics
+    that the task may have sent to. `problem` is by `eos.delivery.task_failure`, or null.
     """
 
     def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,7 +75,9 @@ def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> T
         try:
             report, problem = write_whole(batches, writer), None
         except Exception as error:
-            report, problem = WriteReport(), written(error, place, writer.frame_limits)
+            # Nothing of it counts, but the driver must know where frames may be on their way.
+            report = WriteReport(rows=dict.fromkeys(writer.topics, 0))
+            problem = written(error, place, writer.frame_limits)
             if problem is None:
                 raise
         yield pa.RecordBatch.from_pydict(

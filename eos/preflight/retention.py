@@ -11,6 +11,7 @@ from eos.config import Cluster
 from eos.errors import InvalidInput, NetworkError
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.policies import BacklogQuota, TopicPolicies
+from eos.pulsar.wire.txn import TxnId
 
 
 def check_admin(admin_url: str, cluster: Cluster) -> None:
@@ -100,6 +101,19 @@ def holders(admin_url: str, cluster: Cluster, coordinator: int) -> str | None:
         )
         or None
     )
+
+
+def written_partitions(
+    admin_url: str, cluster: Cluster, control_topic: str, timeout_s: float, txn: TxnId
+) -> set[str] | None:
+    """Return the physical topics that a sink's transaction has, without the control topic; None once it has ended.
+
+    The control topic takes records of the sink's one producer only. Seconds are for any part of an answer. Raises what
+    `Admin.transaction` does.
+    """
+    with Admin(admin_url, cluster.credentials, cluster.tls, timeout_s) as admin:
+        found = admin.transaction(txn)
+    return None if found is None else set(found.partitions) - {control_topic}
 
 
 @contextmanager

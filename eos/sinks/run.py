@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar, TypeVar
 
 from pyspark.sql import SparkSession
@@ -22,11 +23,12 @@ from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.registration import KEEP, REGISTRATION, Registration, keeps_state, retained_since, stateful_operators
 from eos.commit.retry import OwnerSettings
+from eos.delivery.abort_record import PATIENCE_S
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, Write, least_care
 from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed, TookTooLong, Unacknowledged
 from eos.preflight.recovery import danger
-from eos.preflight.retention import check_retention, holders
+from eos.preflight.retention import check_retention, holders, written_partitions
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.sinks.metrics import Metrics, timing
@@ -170,7 +172,13 @@ class WritingRun(Run):
             "spark.query.id": None if query is None else query.query_id,
             "spark.run.id": None if query is None else query.run_id,
         }
-        settings = options.settings(start.client.cluster, time_limit_s, facts)
+        cluster, admin_url = start.client.cluster, options.admin_url
+        settings = options.settings(cluster, time_limit_s, facts)
+        ask = (
+            None
+            if admin_url is None
+            else partial(written_partitions, admin_url, cluster, options.control_topic, PATIENCE_S)
+        )
         return Delivery(
             start.client,
             settings,
@@ -180,6 +188,7 @@ class WritingRun(Run):
             least_care=least_care(start.session),
             last_topics=tuple(named),
             named=set(named),
+            ask=ask,
         )
 
     def _tries(self, batch_id: int, once: Callable[[], T]) -> T:

@@ -58,14 +58,18 @@ def workers_outlive_their_task(spark: SparkSession) -> Iterator[None]:
         conf.remove("spark.python.task.killTimeout")
 
 
+@pytest.mark.parametrize("rows_name_topics", [False, True])
 def test_a_frame_that_comes_after_a_stop_holds_no_reader_up(
-    spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path
+    spark: SparkSession, pulsar: Any, make_topic: Any, tmp_path: Path, rows_name_topics: bool
 ) -> None:
+    """Where rows name a new topic, the driver does not know it: the admin API does."""
     topic = make_topic("late-frame", partitions=PARTITIONS)
     late = LateFrame(str(tmp_path / "moments"), os.getpid())
-    sink = eos.sink(pulsar.service_url, topic=topic, name=topic.rsplit("/")[-1], small_batch_rows=0, observer=late)
+    to: dict[str, Any] = {"admin_url": pulsar.admin_url} if rows_name_topics else {"topic": topic}
+    sink = eos.sink(pulsar.service_url, name=topic.rsplit("/")[-1], small_batch_rows=0, observer=late, **to)
     rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).option("numPartitions", 1).load()
-    writer = rate.selectExpr("cast(value as string) value").writeStream.foreachBatch(sink)
+    columns = ["cast(value as string) value", *([f"'{topic}' topic"] if rows_name_topics else [])]
+    writer = rate.selectExpr(*columns).writeStream.foreachBatch(sink)
     with workers_outlive_their_task(spark):
         query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         until(Path(late.folder, "about to send").exists, query.exception)

@@ -13,7 +13,8 @@ import pytest
 
 from eos.config import Cluster
 from eos.delivery import abort_record
-from eos.delivery.abort_record import physical_topics, seal
+from eos.delivery.abort_record import added_partitions, physical_topics, seal
+from eos.errors import InvalidInput, NetworkError, Unreachable
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer_group import give_up_producers, open_producers
@@ -92,6 +93,32 @@ def test_a_cluster_out_of_reach_names_no_topic(broker: FakeBroker, monkeypatch: 
     monkeypatch.setattr(abort_record, "PATIENCE_S", 0.0)
     with Client(Cluster("pulsar://127.0.0.1:1", connect_timeout_s=0.1, request_timeout_s=0.1)) as nowhere:
         assert physical_topics(nowhere, {"persistent://public/default/t"}, {}) == set()
+
+
+def test_the_admin_api_is_waited_for_some_seconds_only() -> None:
+    answer = threading.Event()
+
+    def ask(txn: TxnId) -> set[str]:
+        answer.wait(PATIENCE_S)
+        return {"late"}
+
+    with pytest.raises(NetworkError, match="in time"):
+        added_partitions(ask, TXN, time.monotonic())
+    answer.set()
+    assert added_partitions(ask, TXN, time.monotonic() + PATIENCE_S) == {"late"}
+
+
+@pytest.mark.parametrize("failure", [Unreachable("refused"), InvalidInput("no token"), KeyError("txnId"), None])
+def test_a_question_that_fails_is_a_failure_of_the_network_whatever_it_was(failure: Exception | None) -> None:
+    """An abort follows: nothing else may leave the question."""
+
+    def ask(txn: TxnId) -> set[str] | None:
+        if failure is not None:
+            raise failure
+        return None
+
+    with pytest.raises(NetworkError, match=str(failure) if failure is not None else "has ended"):
+        added_partitions(ask, TXN, time.monotonic() + PATIENCE_S)
 
 
 def test_topics_are_asked_for_sixteen_at_a_time() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Write
 from eos.delivery.path import DriverPath, TaskPath
 from eos.delivery.row_writer import BatchTransaction, WriteReport
-from eos.errors import CommitUnknown, InvalidInput, NotCommitted
+from eos.errors import CommitUnknown, InvalidInput, NotCommitted, Unanswered
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
 
@@ -55,11 +55,22 @@ class Path(DriverPath):
 
 @dataclass
 class Scripted:
-    """A run's delivery: collects each write, unless an earlier try has."""
+    """A run's delivery: collects each write, unless an earlier try has. Told are the answers of the admin API."""
 
     fails: dict[str, BaseException] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
     under_way: set[str] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
+    told: Iterator[frozenset[str] | Exception] | None = None
+
+    def added(self, txn: TxnId, until: float) -> frozenset[str] | None:
+        if self.told is None:
+            return None
+        self.log.append(f"ask for {txn}")
+        answer = next(self.told)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def seal(self, txn: TxnId, topics: Collection[str]) -> set[str]:
         self.log.append(f"seal {' '.join(sorted(topics))} in {txn}")
@@ -175,6 +186,49 @@ def test_topics_that_only_rows_of_tasks_name_are_told_of_since_they_cannot_be_se
     caplog.clear()
     one.abandon()
     assert not caplog.text
+
+
+def aborted_in_its_tasks(of: Scripted) -> set[str]:
+    """Abort a batch whose rows name topics, while its tasks send. Returns the topics that are not sealed."""
+    one = batch(of, ("s",))
+    one._paths = [TaskPath(cast(Any, None), cast(Any, None), {}, "carrier", (), names_topics=True, _began=True)]
+    one._into = TXN
+    return one.abandon()
+
+
+def test_topics_that_tasks_have_added_are_sealed_until_an_answer_names_no_new_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    of = Scripted(told=iter([frozenset({"near"}), frozenset({"near", "far"}), frozenset({"near", "far"})]))
+    assert aborted_in_its_tasks(of) == {"far"}
+    asked = f"ask for {TXN}"
+    assert of.log == [asked, f"seal near in {TXN}", asked, f"seal far in {TXN}", asked]
+    assert not caplog.text
+
+
+def test_an_admin_api_that_does_not_tell_leaves_what_is_known_sealed_and_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told: list[frozenset[str] | Exception] = [frozenset({"far"}), Unanswered("no answer within 5 s")]
+    of = Scripted(told=iter(told))
+    assert aborted_in_its_tasks(of) == {"far"}
+    assert "did not tell the others (no answer within 5 s)." in caplog.text
+
+
+def test_without_an_admin_url_the_warning_names_it_as_the_cure(caplog: pytest.LogCaptureFixture) -> None:
+    assert aborted_in_its_tasks(Scripted()) == set()
+    assert "With admin_url the sink asks" in caplog.text
+
+
+def test_topics_that_a_failed_try_has_told_are_known_to_the_next() -> None:
+    of = Scripted(told=iter([]))
+    one = batch(of, ("s",))
+    client: Any = SimpleNamespace(partitions=lambda topic: 0)
+    told = TaskPath(cast(Any, None), client, {}, "carrier", (), True, {"t"}, _all_told=True, _began=True)
+    one._paths, one._into = [told], TXN
+    assert one.abandon() == set()
+    assert of.log == [f"seal t in {TXN}"], "each task has told its topics: nobody need be asked"
+    assert of.named == {"t"}
 
 
 def test_a_try_that_has_not_sent_seals_nothing() -> None:

@@ -18,7 +18,8 @@ from eos.delivery.path import DriverPath, TaskPath
 from eos.delivery.producers import OpenProducers
 from eos.delivery.row_writer import BatchTransaction, WriteSettings
 from eos.delivery.task import new_carrier, transaction_property
-from eos.errors import NetworkError, Unanswered
+from eos.delivery.task_failure import written
+from eos.errors import InvalidInput, NetworkError, Unanswered
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.topics import full_name
@@ -115,6 +116,26 @@ def test_a_task_may_run_again_only_without_a_transaction(
     by_tasks.finish()
     assert by_tasks.abandon() == set()
     assert proven == [("session", [5], [0], retries)]
+
+
+def test_topics_that_tasks_report_are_known_though_one_of_them_has_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eos.spark.jobs.local_property", lambda *_: contextlib.nullcontext())
+    problem = written(InvalidInput("a bad row"), 0, {})
+    rows = [
+        SimpleNamespace(stage=5, partition=0, problem=problem, report='[{"s": 0}, {}, {}]'),
+        SimpleNamespace(stage=5, partition=1, problem=None, report='[{"t": 1}, {"t": 2}, {"t": 1}]'),
+    ]
+    answers: Iterator[list[Any]] = iter([rows])
+    job: Any = SimpleNamespace(sparkSession=None, collect=lambda: next(answers))
+    client: Any = SimpleNamespace(partitions=lambda topic: 0, frame_limits=SimpleNamespace(learn=lambda limits: None))
+    by_tasks = TaskPath(job, client, {"u": 2}, "carrier", {"u"}, names_topics=True)
+    with pytest.raises(InvalidInput, match="a bad row"):
+        by_tasks.send(TRANSACTION)
+    assert by_tasks.abandon() == {"s", "t", "u-partition-0", "u-partition-1"}
+    assert not by_tasks.may_send_elsewhere
+    with pytest.raises(StopIteration):
+        by_tasks.send(TRANSACTION)
+    assert by_tasks.may_send_elsewhere, "tasks of the second job have told nothing"
 
 
 def test_threads_that_share_their_properties_give_each_job_its_own_transaction() -> None:
