@@ -10,8 +10,8 @@ from typing import Final, Protocol
 from eos.errors import Refused, TopicMissing
 from eos.pulsar.net.admin import if_there
 
-LEFT: Final = re.compile(r"(?:^|.*[^0-9A-Za-z])spark-(?:batch|place)-[0-9a-f]{32}")
-"""The names that `eos.source.brokers` makes for one read, after any prefix. A stream's own is named otherwise."""
+LEFT: Final = re.compile(r"(?:^|.*[^0-9A-Za-z])spark-batch-(?:[0-9A-Za-z_-]+-)?[0-9a-f]{32}-[0-9]+")
+"""The names of `eos.source.batch.retaining_name`, after any prefix. A stream's own is named otherwise."""
 
 _IN_USE: Final = "412"
 """How the admin API refuses to delete a subscription that has consumers (PersistentTopicsBase)."""

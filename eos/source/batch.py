@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import re
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
 log = logging.getLogger("eos.source")
+
+APPLICATION_ID = "spark.app.id"
+"""A local property of tasks: Spark SQL hands the session's configuration to the tasks of a query (SQLExecution)."""
 
 
 class PulsarReader(DataSourceReader):
@@ -47,8 +53,8 @@ class PulsarReader(DataSourceReader):
         )
         ranges = brokers.splitter()(ranges)
         # Spark makes a partition of its own, without a range, of an empty list.
-        plan = SegmentPlan(self._options)
-        return [RangePartition(part, plan.path(part)) for part in ranges] or [InputPartition(None)]
+        plan, read_id = SegmentPlan(self._options), uuid.uuid4().hex
+        return [RangePartition(part, plan.path(part), read_id) for part in ranges] or [InputPartition(None)]
 
     def _wanted(self) -> Wanted:
         return EVERYTHING
@@ -56,9 +62,31 @@ class PulsarReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a range, in a task; where that is asked for, while a subscription keeps the range stored."""
         if isinstance(partition, RangePartition):
-            retain = self._options.retain_while_reading
-            with PulsarBrokers(self._options).retained(partition.part) if retain else nullcontext():
+            with self._retained(partition) if self._options.retain_while_reading else nullcontext():
                 yield from read_partition(partition, self._options, self._schema, self._values)
+
+    def _retained(self, partition: RangePartition) -> AbstractContextManager[None]:
+        assert partition.read_id is not None, "a batch read is planned with one"
+        return PulsarBrokers(self._options).retained(partition.part, retaining_name(partition.read_id))
+
+
+def retaining_name(read_id: str) -> str:
+    """Return the name of the subscription that keeps the range of this task stored, without the prefix.
+
+    "spark-batch-APPLICATION-READ-TASK" tells whose it is: the id of the Spark application, where Spark hands it to its
+    tasks, what all subscriptions of a read share, and the task's id in the application, the TID of Spark's logs.
+
+    Each try of a task has a name of its own. Two ranges of one topic begin at different places, two tries of a task may
+    run side by side, and one plan may be read by several jobs. A subscription has one place. A shared one would have to
+    stay at the start of the earliest range, as backlog until the last range is read, and no task knows which of them is
+    the last one.
+
+    Args: the read's, as of `RangePartition`.
+    """
+    context = TaskContext.get()
+    assert context is not None, "Spark reads a range in a task"
+    application = re.sub("[^0-9A-Za-z_-]", "-", context.getLocalProperty(APPLICATION_ID) or "")
+    return "-".join(filter(None, ("spark-batch", application, read_id, str(context.taskAttemptId()))))
 
 
 class FilteredReader(PulsarReader):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -303,14 +302,15 @@ class PulsarBrokers:
         return shared_schema({topic: self.schema(topic) for topic in topics})
 
     @contextmanager
-    def retained(self, part: Range) -> Iterator[None]:
+    def retained(self, part: Range, name: str) -> Iterator[None]:
         """Keep a range stored meanwhile, by a durable subscription at its start that is deleted at the end.
 
         The backlog of the subscription keeps messages. Under a backlog quota it can stop the topic's producers.
+
+        Args: the range; the subscription's name without the prefix, which no other range of the topic may use.
         """
-        start = part.start.entry
-        name = self._named(f"spark-batch-{uuid.uuid4().hex}")
-        cursor = self._client.subscription(part.topic, name, initial=start if start.entry >= 0 else "earliest")
+        start, own = part.start.entry, self._named(name)
+        cursor = self._client.subscription(part.topic, own, initial=start if start.entry >= 0 else "earliest")
         try:
             yield
         finally:

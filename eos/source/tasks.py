@@ -34,10 +34,12 @@ class RangePartition(InputPartition):
     Attributes:
         part: the range.
         path: how much of it is read past the brokers; None for nothing.
+        read_id: 32 hexadecimal digits that all ranges of one batch read share; None for a stream.
     """
 
     part: Range
     path: SegmentPath | None = None
+    read_id: str | None = None
 
 
 def read_partition(

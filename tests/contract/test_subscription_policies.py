@@ -57,7 +57,7 @@ def refusal(used: Callable[[], object]) -> str:
 def table(options: SourceOptions) -> list[str]:
     brokers = PulsarBrokers(options)
     (part,) = batch_ranges(brokers, options.start, options.end)
-    with brokers.retained(part):
+    with brokers.retained(part, "spark-batch-test"):
         return read(brokers, [part])
 
 

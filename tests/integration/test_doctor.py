@@ -186,7 +186,7 @@ def _aborted_elsewhere(sink: Sink, topic: str) -> TxnId:
 
 def test_what_killed_reads_have_left_is_deleted_by_name_and_nothing_else(pulsar: Any, make_topic: Any) -> None:
     topic = make_topic("leftovers", partitions=2)
-    left, used, theirs = f"spark-batch-{uuid.uuid4().hex}", f"role-spark-place-{uuid.uuid4().hex}", "job"
+    left, used, theirs = *(f"{one}spark-batch-app-1-{uuid.uuid4().hex}-7" for one in ("", "role-")), "job"
     first, second = f"{topic}-partition-0", f"{topic}-partition-1"
     with Client(Cluster(pulsar.service_url)) as dead:
         for partition, name in ((first, left), (first, theirs), (second, used)):

@@ -17,7 +17,7 @@ from tests.integration.source.streams import write
 from tests.integration.sparkless import eos
 from tests.unit.inspect.test_checkpoints import checkpoint
 
-LEFT = f"spark-batch-{'0123456789abcdef' * 2}"
+LEFT = f"spark-batch-app-1-{'0123456789abcdef' * 2}-7"
 
 COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[Any], Any], Any]] = {
     "peek": (("peek", "TOPIC"), lambda told: told["value"], "a"),
