@@ -23,9 +23,9 @@ class MissingEntries:
         self._ledgers: set[tuple[str, int]] = set()
         self.noted: list[str] = []
 
-    def may_pass_over(self) -> bool:
-        """Say whether single entries that did not come are asked for (`eos.source.lost_entries`)."""
-        return self._admin is not None and self._admin.may_pass_over()
+    def may_pass_over(self) -> bool | None:
+        """Say whether entries that did not come are asked for (`eos.source.lost_entries`); None: nobody can tell."""
+        return None if self._admin is None else self._admin.may_pass_over()
 
     def kind_of(self, topic: str, entry: EntryId) -> EntryKind:
         """Say what an entry is that did not come (`eos.source.lost_ledgers.KindOf`): none is a loss that is known."""

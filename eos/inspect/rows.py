@@ -21,7 +21,7 @@ from eos.pulsar.wire.message_id import EntryId, MessageId
 from eos.source.batch_plan import batch_ranges
 from eos.source.boundaries import Boundary
 from eos.source.brokers import PulsarBrokers
-from eos.source.lost_entries import never
+from eos.source.lost_entries import no_admin_api
 from eos.source.lost_ledgers import KindOf, not_known
 from eos.source.offsets import BEGINNING, Position
 from eos.source.options import SourceOptions, parse_options
@@ -69,7 +69,7 @@ class TopicRows:
         lose: Callable[[str], None],
         decrypt: Decrypt = as_it_is,
         kind_of: KindOf | None = None,
-        may_pass_over: Callable[[], bool] = never,
+        may_pass_over: Callable[[], bool | None] = no_admin_api,
     ) -> None:
         """Nothing is asked yet.
 
@@ -83,7 +83,7 @@ class TopicRows:
             kind_of: tells what an entry is that did not come (`Admin.entry_kind`). Default: nobody can, so that a
                 ledger that is perhaps lost is a warning.
             may_pass_over: whether the broker may pass over entries that it cannot find (`Admin.may_pass_over`).
-                Default: no, so that none of them is asked for.
+                Default: nobody can tell, so that none of them is asked for.
 
         Raises InvalidInput for a malformed name or start.
         """

@@ -231,12 +231,12 @@ class PulsarBrokers:
             raise InvalidInput("Only the admin API can tell, so give admin.url")
         return self._admin().entry_kind(topic, entry)
 
-    def may_pass_over(self) -> bool:
-        """Return whether the broker may pass over entries that it cannot find, and the admin API can tell which.
+    def may_pass_over(self) -> bool | None:
+        """Return whether the broker may pass over entries that it cannot find; None without an admin URL.
 
         Raises NetworkError.
         """
-        return self._options.admin_url is not None and self._admin().may_pass_over()
+        return None if self._options.admin_url is None else self._admin().may_pass_over()
 
     def _admin(self) -> Admin:
         """Return a client of the admin API that stays open, for many questions."""

@@ -6,6 +6,9 @@ To a reader that looks like markers and aborted messages: the broker acknowledge
 the admin API tells what an entry is. So each entry that did not come is asked for, where the broker may pass over any:
 that is one question for each marker and each aborted message, side by side, and up to a bound. Of a gap beyond the
 bound some entries are asked for, spread over it, and a warning tells what was not.
+
+Without the admin API nobody can tell. A gap between two messages of transactions is most likely their marker. Between
+messages without transactions nothing is expected, so a warning tells of the first such gap of a range.
 """
 
 from __future__ import annotations
@@ -36,9 +39,8 @@ _TOGETHER = 1_000  # entries that are collected until they are asked for
 _SIDE_BY_SIDE = 8
 
 
-def never() -> bool:
-    """Return False: of a caller that has no admin API, so that nobody can tell what an entry is."""
-    return False
+def no_admin_api() -> None:
+    """Return that nobody can tell what an entry is: of a caller that has no admin API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,12 @@ class EntryGap:
 
     Attributes:
         first, last: both of them among these entries.
+        expected: a marker or aborted messages are likely there: a message next to it is one of a transaction.
     """
 
     first: EntryId
     last: EntryId
+    expected: bool
 
     @property
     def count(self) -> int:
@@ -67,23 +71,25 @@ class Gaps:
         lose: Callable[[str], None],
         open_reader: Open,
         kind_of: KindOf,
-        may_pass_over: Callable[[], bool],
+        may_pass_over: Callable[[], bool | None],
     ) -> None:
         """Nothing is asked yet.
 
         Args: the physical topic; takes what was lost; opens a reader; tells what an entry is, from several threads;
-        whether the broker may pass over entries, and it can be known which.
+        whether the broker may pass over entries; None: there is no admin API, which tells that and what they are.
         """
         self._topic, self._lose, self._open, self._kind_of = topic, lose, open_reader, kind_of
         self._may_pass_over = may_pass_over
         self._looks: bool | None = None
+        self._warns = False
         self._gaps: list[EntryGap] = []
         self._waiting = self._asked = 0
 
-    def note(self, behind: Position, came: EntryId, end: EntryId) -> None:
+    def note(self, behind: Position, came: EntryId, end: EntryId, *, expected: bool = True) -> None:
         """Note what did not come of a range between a position and the message that came next; tell lost ledgers.
 
-        Args: the last message before it, or where reading began; the message; the end of the range.
+        Args: the last message before it, or where reading began; the message; the end of the range; whether a marker
+        or aborted messages are likely there, as next to a message of a transaction.
 
         Raises what readers raise, and what taking a loss does.
         """
@@ -92,14 +98,17 @@ class Gaps:
             for words in passed.lost:
                 self._lose(words)
             for first, last in passed.others:
-                self._add(first, last)
+                self._add(EntryGap(first, last, expected))
         first = EntryId(came.ledger, behind.entry.entry + 1 if came.ledger == behind.entry.ledger else 0)
-        self._add(first, min(EntryId(came.ledger, came.entry - 1), end))
+        self._add(EntryGap(first, min(EntryId(came.ledger, came.entry - 1), end), expected))
 
     def look(self) -> None:
         """Ask for what has been noted. Raises what taking a loss does; it warns of what can't be known."""
         gaps, self._gaps, self._waiting = self._gaps, [], 0
-        if not gaps or not self._wanted():
+        if not gaps:
+            return
+        if not self._wanted():
+            self._warn(gaps)
             return
         with ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="eos-source") as pool:
             for gap in gaps:
@@ -121,21 +130,37 @@ class Gaps:
                     self._stop(gap, str(unknown))
                     return
 
-    def _add(self, first: EntryId, last: EntryId) -> None:
-        if last < first:
+    def _add(self, gap: EntryGap) -> None:
+        if gap.last < gap.first:
             return
-        self._gaps.append(EntryGap(first, last))
-        self._waiting += self._gaps[-1].count
+        self._gaps.append(gap)
+        self._waiting += gap.count
         if self._waiting >= _TOGETHER:
             self.look()
 
     def _wanted(self) -> bool:
         if self._looks is None:
             try:
-                self._looks = self._may_pass_over()
+                told = self._may_pass_over()
             except EosError:
-                self._looks = True  # then asking for an entry tells why not
+                told = True  # then asking for an entry tells why not
+            self._looks, self._warns = told is True, told is None
         return self._looks
+
+    def _warn(self, gaps: list[EntryGap]) -> None:
+        unexpected = next((gap for gap in gaps if not gap.expected), None)
+        if self._warns and unexpected is not None:
+            self._warns = False
+            log.warning(
+                "The entries %s to %s of %s did not come, and the messages next to them belong to no transaction. The "
+                "source cannot know what they are without the admin API: messages of aborted transactions, markers of "
+                "replicated subscriptions, messages that an entry filter rejects, or lost messages that the broker "
+                "passes over (autoSkipNonRecoverableData=true). It tells of no further ones of this range. Give the "
+                "address of the admin API (admin.url, or --admin-url of a command), so that a loss is an error",
+                unexpected.first,
+                unexpected.last,
+                self._topic,
+            )
 
     def _kind(self, entry: EntryId) -> EntryKind | EosError:
         try:

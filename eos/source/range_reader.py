@@ -25,7 +25,7 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source.chunked_messages import whole_messages
 from eos.source.entry_port import SILENCE_S, Entries, Open
 from eos.source.errors import Damaged, DataLost, lost, refused
-from eos.source.lost_entries import Gaps, never
+from eos.source.lost_entries import Gaps, no_admin_api
 from eos.source.lost_ledgers import KindOf, not_known
 from eos.source.offsets import Position
 from eos.source.ranges import Found, Range
@@ -47,7 +47,7 @@ def read_range(
     stored: Iterator[Entry] | None = None,
     kind_of: KindOf = not_known,
     timeout: ReadTimeout = USUAL_TIMEOUT,
-    may_pass_over: Callable[[], bool] = never,
+    may_pass_over: Callable[[], bool | None] = no_admin_api,
 ) -> Iterator[list[Entry]]:
     """Yield the entries of a range, in order, in groups to be decoded together; chunked messages in one piece.
 
@@ -61,7 +61,7 @@ def read_range(
         stored: the first of its entries, as far as they could be read past the brokers. Default: none.
         kind_of: tells what an entry is that did not come. Default: nobody can, so that a warning says so.
         timeout: how long a read waits when nothing comes. Default: 300 s.
-        may_pass_over: whether the broker may pass over entries, and `kind_of` can tell what they are. Default: no.
+        may_pass_over: whether the broker may pass over entries. Default: nobody can tell that, nor what they are.
 
     Raises Unanswered when nothing comes for so long; what the reader raises, and decrypting.
     """
@@ -82,24 +82,29 @@ def _through_brokers(
     proof = _proof(part, open_reader, lose, timeout)
     begin = _first(part) if proof is None else proof
     with closing(open_reader(part.topic, begin, None, stored=proof is not None)) as reader:
-        reached = part.start.entry
+        reached, likely = part.start.entry, False
         for entry in _entries(part, proof, reader, open_reader, lose, timeout):
             follows = entry.id.ledger == reached.ledger and entry.id.entry == reached.entry + 1
             if not follows and not part.compacted:
                 behind = part.start if reached == part.start.entry else Position(reached)
-                _note(gaps, behind, entry.id, part.end, reader)
+                _note(gaps, behind, entry, part.end, reader, marker=likely)
             if entry.id <= part.end:
                 yield entry
-            reached = entry.id
+            reached, likely = entry.id, _of_transaction(entry)
         gaps.look()
 
 
-def _note(gaps: Gaps, behind: Position, came: EntryId, end: EntryId, reader: Entries) -> None:
+def _of_transaction(entry: Entry) -> bool:
+    return entry.metadata.HasField("txnid_most_bits")
+
+
+def _note(gaps: Gaps, behind: Position, came: Entry, end: EntryId, reader: Entries, *, marker: bool) -> None:
+    expected = marker or _of_transaction(came)
     try:
-        gaps.note(behind, came, end)
+        gaps.note(behind, came.id, end, expected=expected)
     except Refused:  # such as that the topic has room for one consumer
         reader.begin_again()
-        gaps.note(behind, came, end)
+        gaps.note(behind, came.id, end, expected=expected)
 
 
 def _stored_first(

@@ -18,6 +18,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.wire.decoding import decode
 from eos.pulsar.wire.encryption import as_it_is
 from eos.source.batch_plan import batch_ranges
+from eos.source.brokers import PulsarBrokers
 from eos.source.options import parse_options
 from eos.source.range_reader import read_range
 from eos.source.segment_path import SegmentPlan, read_stored
@@ -124,6 +125,18 @@ def test_lost_entries_of_a_ledger_are_a_loss_of_tables_streams_and_looks(topic: 
         looked = TopicRows(topic.ours.cluster, topic.topic, "earliest", told.append, as_it_is, *asked)
         assert len(list(looked.stored())) < len(ALL)
     assert [one for one in told if re.search(LOSS, one)]
+
+
+@pytest.mark.parametrize("segments", LOST.values(), ids=LOST.keys())
+def test_without_an_admin_api_lost_entries_between_plain_messages_are_warned_of(
+    topic: LossyTopic, segments: Segments, caplog: pytest.LogCaptureFixture
+) -> None:
+    lose(topic, segments)
+    named = {name: value for name, value in topic.options.items() if name != "admin.url"}
+    brokers = PulsarBrokers(parse_options(named, "batch"))
+    assert len(read(brokers, topic.planned())) < len(ALL)
+    brokers.close()
+    assert len([one for one in caplog.messages if "belong to no transaction" in one]) == 1
 
 
 def test_a_window_that_holds_lost_entries_alone_is_a_loss(topic: LossyTopic) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from eos.errors import InvalidInput, Refused, Unreachable
 from eos.pulsar.net.admin import Admin, EntryKind
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source import lost_entries
 from eos.source.offsets import Position
@@ -43,7 +44,7 @@ def passes_over() -> bool:
 
 
 def read(
-    part: Range, script: Told, lose: Callable[[str], None] = fail, may: Callable[[], bool] = passes_over
+    part: Range, script: Told, lose: Callable[[str], None] = fail, may: Callable[[], bool | None] = passes_over
 ) -> list[str]:
     groups = read_range(part, script.open, lose, kind_of=script.kind, may_pass_over=may)
     return [str(entry.id) for group in groups for entry in group]
@@ -97,13 +98,62 @@ def test_nothing_is_asked_for_where_the_broker_passes_over_nothing_or_everything
     assert len(asked) == 1, "what the broker does is not asked either"
 
 
+def unknown() -> None:
+    """Tell that there is no admin API."""
+
+
+@dataclass
+class Written(Told):
+    """A topic some of whose messages belong to transactions.
+
+    Attributes:
+        of_transactions: these.
+    """
+
+    of_transactions: tuple[str, ...] = ()
+
+    def entry(self, text: str) -> Entry:
+        entry = super().entry(text)
+        if text in self.of_transactions:
+            entry.metadata.txnid_most_bits = 0
+        return entry
+
+
+@pytest.mark.parametrize(("came", "ledgers", "lost", "gap"), WHERE.values(), ids=WHERE.keys())
+def test_without_an_admin_api_a_gap_next_to_no_transaction_is_told_once(
+    caplog: pytest.LogCaptureFixture, came: list[str], ledgers: tuple[str, ...], lost: str, gap: str
+) -> None:
+    more = ["9:0", "9:2", "9:4"]
+    script = Told([[[*came, *more]]], last="9:9", ledgers=(*ledgers[:-1], "8:9", "9:9"))
+    assert read(behind("5:3", more[-1]), script, may=unknown) == [*came[1:], *more]
+    told = [one for one in caplog.messages if "belong to no transaction" in one]
+    assert len(told) == 1
+    assert f"The entries {gap} of t did not come" in told[0]
+    assert lost not in script.looked_at
+
+
+@pytest.mark.parametrize("of_transactions", [("5:7",), ("5:5", "5:7"), ("5:5", "5:9")])
+def test_without_an_admin_api_a_gap_next_to_a_transaction_is_taken_for_its_marker(
+    caplog: pytest.LogCaptureFixture, of_transactions: tuple[str, ...]
+) -> None:
+    script = Written([[["5:3", "5:4", "5:5", "5:7", "5:9"]]], ledgers=("5:9",), of_transactions=of_transactions)
+    assert read(behind("5:3", "5:9"), script, may=unknown) == ["5:4", "5:5", "5:7", "5:9"]
+    assert not caplog.messages
+
+
+def test_a_broker_that_passes_over_nothing_is_believed(caplog: pytest.LogCaptureFixture) -> None:
+    script = Told([[["5:3", "5:7"]]], ledgers=("5:9",))
+    assert read(behind("5:3", "5:7"), script, may=lambda: False) == ["5:7"]
+    assert not caplog.messages
+
+
 def test_entries_are_asked_for_where_it_is_not_known_what_the_broker_does() -> None:
-    def unknown() -> bool:
+    def silent() -> bool:
         raise Unreachable("no admin API")
 
     script = Told([[["5:3", "5:5"]]], last="5:9", ledgers=("5:9",), others={"5:4": "gone"})
     with pytest.raises(InvalidInput, match="5:4 can no longer be read"):
-        read(behind("5:3", "5:5"), script, may=unknown)
+        read(behind("5:3", "5:5"), script, may=silent)
 
 
 def test_what_lies_outside_of_the_range_is_not_asked_for() -> None:

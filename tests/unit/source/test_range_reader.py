@@ -48,6 +48,9 @@ class Script:
         self.opened.append((start, stored))
         return Reader(self, start)
 
+    def entry(self, text: str) -> Entry:
+        return Entry(at(text), MessageMetadata(), b"", self.size)
+
     def kind(self, topic: str, entry: EntryId) -> EntryKind:
         kind = self.kinds.pop(str(entry))
         if kind is None:
@@ -70,7 +73,7 @@ class Reader:
         if isinstance(arrived, str):
             raise EntriesGone("t", self.start, at(arrived) if arrived else None)
         self.start = at(arrived[-1]) if arrived else self.start
-        return [Entry(at(text), MessageMetadata(), b"", self.script.size) for text in arrived]
+        return [self.script.entry(text) for text in arrived]
 
     def last_message_id(self) -> tuple[EntryId | None, EntryId | None]:
         self.script.asked += 1
