@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from eos.cli.app import typer_app as eos
 from eos.local import jars
@@ -30,11 +29,13 @@ AWAIT = re.compile(r"query\.awaitTermination\(\d+\)")
 ROWS = "any(progress['numInputRows'] for progress in query.recentProgress)"
 UNTIL_COMMITTED = f"any({ROWS} or query.awaitTermination(0.1) for _ in range(2_000))"
 ASK_FOR_COMMITS = f"assert {ROWS}, 'no micro-batch with rows was committed'"
-DONE = ("eos local up", "eos topics create", "eos peek", "eos local status", "eos local down", "rm -r checkpoints")
-"""Beginnings of the commands that are carried out; of the others it is asked whether they exist."""
-GOES_ON = {"--cluster", "--follow"}
-"""Options whose commands are not carried out: they need several processes, or do not end by themselves."""
+BORDERS = re.compile(r"[│┃|─━┏┓┡┩┗┛└┘╇┳┻┴]+|\+[-+]+")
+VARIES = re.compile(
+    r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8}\b|\b(?=[a-f]*\d)[0-9a-f]{4}\b|\d[\d.,:TZ-]*"
+)
+"""Ids, also one that a page cuts to four characters, times and numbers."""
 COMMANDS = {"eos": eos, "statestore": statestore}
+PROGRAMS = ("openssl", "rm")
 PLAIN = ("pulsar://localhost:6650", "http://localhost:8080")
 SECURE = ("pulsar+ssl://localhost:6651", "https://localhost:8443")
 """The addresses of the brokers and of the admin API on the pages."""
@@ -47,18 +48,36 @@ def blocks(pages: Iterable[Path]) -> Iterator[tuple[str, str, str]]:
             yield f"{page.relative_to(ROOT)}, block {number}", match[1], match[2]
 
 
+def shape(line: str) -> str:
+    """A line without borders, and with each number, time and id as #."""
+    return re.sub(r"#( #)+", "#", " ".join(VARIES.sub("#", BORDERS.sub(" ", line)).split()))
+
+
+def assert_shown(expected: str, said: str) -> None:
+    """Each line that a page shows came, in this order, perhaps among others; a line "…" stands for some of them."""
+    came = iter([shape(line) for line in said.splitlines()])
+    for line in map(shape, expected.splitlines()):
+        assert line in ("", "…") or line in came, f"{line!r} did not come in:\n{said}"
+
+
 @dataclass
 class Reader:
     """A reader at a terminal: one folder, one cache, and the Pulsar that the pages start.
 
     Attributes:
         home: the folder in which everything is done.
+        looked_up: beginnings of the commands of which it is only asked whether they exist.
+        codes: the exit codes that a command may end with, by command. The others end with 0.
+        places: what stands in the place of a text, besides addresses, as of a folder that only root may make.
         wrote: whether a block has written rows since the last topic was made.
         exported: what the pages have put into the environment.
         notebooks: the processes that run the blocks of Python; by whether they have bk://.
     """
 
     home: Path
+    looked_up: Iterable[str] = ()
+    codes: Mapping[str, Collection[int]] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
     wrote: bool = False
     exported: dict[str, str] = field(default_factory=dict)
     notebooks: dict[bool, Notebook] = field(default_factory=dict)
@@ -73,31 +92,31 @@ class Reader:
         self.wrote = True
         return said
 
-    def shell(self, line: str) -> None:
-        """Carry out a command, or see that there is one."""
+    def shell(self, line: str) -> str:
+        """Carry out a command, or see that there is one. Returns what it printed."""
         words = shlex.split(line, comments=True)
         command = " ".join(words)
-        if command.startswith(DONE) and GOES_ON.isdisjoint(words):
-            self._carry_out(words)
-        elif words and words[0] == "export":
+        if not words:
+            return ""
+        if command.startswith(tuple(self.looked_up)):
+            assert_exists(words)
+        elif words[0] in COMMANDS:
+            return self._carry_out(words, self.codes.get(command, (0,)))
+        elif words[0] == "export":
             for word in words[1:]:
                 name, _, text = word.partition("=")
                 self.exported[name] = self.here(text)
-        elif words and words[0] == "unset":
+        elif words[0] == "unset":
             self.exported = {name: text for name, text in self.exported.items() if name not in words}
-        elif words and words[0] == "make":
-            assert words[1] in re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE), line
-        elif words and words[0] in COMMANDS:
-            assert_exists(words)
-        elif words and words[0] == "openssl":
+        else:
+            assert words[0] in PROGRAMS, f"what is {line!r}?"
             subprocess.run(words, cwd=self.home, check=True, capture_output=True)
-        elif words:
-            assert words[:2] == ["pip", "install"], f"what is {line!r}?"
+        return ""
 
     def here(self, text: str) -> str:
         """Put this Pulsar's ports, which are free ones, in the place of the usual ones."""
-        ours: dict[str, str] = {}
-        for one in json.loads(self._eos("local", "status", "--json")):
+        ours = dict(self.places)
+        for one in json.loads(self._run(["eos", "local", "status", "--json"]).stdout):
             brokers, admin = SECURE if one["service_url"].startswith("pulsar+ssl:") else PLAIN
             found = {brokers: one["service_url"], admin: one["admin_url"]}
             ours = found | {"localhost:2181": one["zookeeper"]} | ours
@@ -109,7 +128,7 @@ class Reader:
         """End each Pulsar and each Spark."""
         for notebook in self.notebooks.values():
             notebook.close()
-        self._eos("local", "down", "--all")
+        self._run(["eos", "local", "down", "--all"])
 
     def _notebook(self, *, with_bk: bool) -> Notebook:
         """The process for blocks that need `bk://`, or for those that don't."""
@@ -118,20 +137,24 @@ class Reader:
             self.notebooks[with_bk] = Notebook(self.home, folder, quick_start(with_bk=with_bk))
         return self.notebooks[with_bk]
 
-    def _carry_out(self, words: list[str]) -> None:
-        if words[0] == "rm":
-            shutil.rmtree(self.home / words[2])
-            return
-        said = self._eos(*words[1:], *(["--ports", "auto"] if words[2] == "up" else []))
-        if words[1] == "peek" and self.wrote:
-            assert said.strip(), f"no rows: {' '.join(words)}"
-        if words[1] == "topics":
+    def _carry_out(self, words: list[str], codes: Collection[int]) -> str:
+        local = words[:2] == ["eos", "local"]
+        ports = ["--ports", "auto"] if words[:3] == ["eos", "local", "up"] else []
+        done = self._run([*(words if local else map(self.here, words)), *ports], codes)
+        if words[:2] == ["eos", "peek"] and self.wrote:
+            assert done.stdout.strip(), f"no rows: {words}"
+        if words[:2] == ["eos", "topics"]:
             self.wrote = False
+        return done.output
 
-    def _eos(self, *words: str) -> str:
-        done = CliRunner().invoke(eos, words, env={} if words[0] == "local" else self.env())
-        assert done.exit_code == 0, f"eos {words}: {done.exception}\n{done.output[-4_000:]}"
-        return done.stdout
+    def _run(self, words: list[str], codes: Collection[int] = (0,)) -> Result:
+        """Run one of COMMANDS; the reader says yes where it asks."""
+        environment = {} if words[:2] == ["eos", "local"] else self.env()
+        done = CliRunner().invoke(COMMANDS[words[0]], words[1:], input="y\n", env=environment)
+        said = f"{words}: {done.exit_code}, {done.exception!r}\n{done.output[-4_000:]}"
+        assert done.exception is None or isinstance(done.exception, SystemExit), said
+        assert done.exit_code in codes, said
+        return done
 
     def env(self) -> dict[str, str]:
         """Return the environment that names this reader's Pulsar to the commands."""
@@ -140,7 +163,14 @@ class Reader:
 
 
 def assert_exists(words: list[str]) -> None:
-    """Ask the command line's own tree for a command's verbs and options."""
+    """See that there is a command: ask the Makefile for its target, or the command line's own tree."""
+    if words[0] == "make":
+        targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert words[1] in targets, f"{words}: there is no target {words[1]}"
+        return
+    if words[0] == "pip":
+        assert words[1] == "install", words
+        return
     verb: Any = typer.main.get_command(COMMANDS[words[0]])
     rest = words[1:]
     while rest and not rest[0].startswith("-") and (verbs := getattr(verb, "commands", None)):
