@@ -36,6 +36,8 @@ VARIES = re.compile(
 """Ids, also one that a page cuts to four characters, times and numbers."""
 COMMANDS = {"eos": eos, "statestore": statestore}
 PROGRAMS = ("openssl", "rm")
+FENCE = re.compile(r"^[ >]*(?:```|~~~)", re.MULTILINE)
+LANGUAGES = ("diff", "mermaid", "python", "sh", "sql", "text")
 PLAIN = ("pulsar://localhost:6650", "http://localhost:8080")
 SECURE = ("pulsar+ssl://localhost:6651", "https://localhost:8443")
 """The addresses of the brokers and of the admin API on the pages."""
@@ -46,6 +48,29 @@ def blocks(pages: Iterable[Path]) -> Iterator[tuple[str, str, str]]:
     for page in pages:
         for number, match in enumerate(BLOCK.finditer(page.read_text())):
             yield f"{page.relative_to(ROOT)}, block {number}", match[1], match[2]
+
+
+def unread(page: str, text: str, listed: Iterable[str], followed: Iterable[str] = ()) -> Iterator[str]:
+    """Say which blocks and commands of a page no reader carries out.
+
+    Args:
+        page: its name.
+        text: what it holds.
+        listed: beginnings of the commands that are only looked up.
+        followed: other programs that the page's reader carries out.
+    """
+    if len(FENCE.findall(text)) != 2 * len(BLOCK.findall(text)):
+        yield f"{page}: a block is indented or quoted, or its fence has more than a language"
+    known = {*COMMANDS, *PROGRAMS, "export", "unset", *followed}
+    for language, block in BLOCK.findall(text):
+        if language not in LANGUAGES:
+            yield f"{page}: nobody runs a block of {language or 'no language'}"
+        for line in block.splitlines():
+            first = line.partition(" ")[0]
+            if language == "text" and first in COMMANDS:
+                yield f"{page}: {line!r} is a command, so its block must be one of sh"
+            if language == "sh" and first not in {"", "#", *known} and not line.startswith(tuple(listed)):
+                yield f"{page}: nobody carries {line!r} out, and no list says why"
 
 
 def shape(line: str) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.page_reader import ROOT, Reader, assert_shown, blocks, home_of_a_reader
+from tests.integration.test_tutorials import FOLLOWED, TUTORIALS
+from tests.page_reader import ROOT, Reader, assert_shown, blocks, home_of_a_reader, unread
 from tests.page_world import BEFORE
 from tools.count_words import path
 
@@ -79,6 +81,53 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     one = Reader(home_of_a_reader(tmp_path, monkeypatch), LOOKED_UP, CODES)
     yield one
     one.end()
+
+
+def test_each_block_is_carried_out_or_listed() -> None:
+    pages = {*(ROOT / "docs").rglob("*.md"), *PAGES}
+    assert pages == {*PAGES, *TUTORIALS}
+    assert [one for page in PAGES for one in unread(page.name, page.read_text(), LOOKED_UP)] == []
+    assert [one for page in TUTORIALS for one in unread(page.name, page.read_text(), (), FOLLOWED)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    ```sh\n    eos sink list\n    ```\n",
+        "```sh title=list\neos sink list\n```\n",
+        "~~~sh\neos sink list\n~~~\n",
+        "```bash\neos sink list\n```\n",
+        "```\neos sink list\n```\n",
+        "```text\neos sink list\n```\n",
+        "```sh\neos sink list\ncurl localhost:8080\n```\n",
+    ],
+)
+def test_a_block_that_is_neither_is_found(text: str) -> None:
+    assert len(list(unread("page", text, LOOKED_UP))) == 1
+    assert list(unread("page", "```sh\npip install x  # ours\neos sink list\n```\n", LOOKED_UP)) == []
+
+
+def test_each_exception_is_of_a_block_that_is_there() -> None:
+    places = [place for place, _, _ in blocks(PAGES)]
+    shells = [text for _, language, text in blocks(PAGES) if language == "sh"]
+    lines = [" ".join(shlex.split(line, comments=True)) for text in shells for line in text.splitlines()]
+    assert [start for start in LOOKED_UP if not any(line.startswith(start) for line in lines)] == []
+    assert CODES.keys() | set(SHOWN.values()) <= set(lines)
+    assert SHOWN.keys() | BEFORE.keys() <= set(places)
+
+
+def test_a_command_must_end_as_it_should(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EOS_CACHE", str(tmp_path))
+    refused = "eos doctor --sink orders"
+    one = Reader(tmp_path, ["eos local up"], {refused: (1,)})
+    with pytest.raises(AssertionError, match=r"sink', 'show'\]: 2, SystemExit\(2\)"):
+        one.shell("eos sink show  # which one?")
+    with pytest.raises(AssertionError, match="1, InvalidInput"):  # it is the runner's code for any error
+        one.shell(refused)
+    with pytest.raises(AssertionError, match="--no-such"):
+        one.shell("eos local up --no-such")
+    assert "Exactly-once" in one.shell("eos --help")
+    assert one.shell("eos local up --cluster") == ""
 
 
 @pytest.mark.timeout(3600)

@@ -25,6 +25,8 @@ TUTORIALS = sorted(page for page in (ROOT / "docs" / "tutorials").glob("*.md") i
 """The quick start is on the path that test_docs.py works through."""
 SAVED = re.compile(r"# (\w+\.py)\n")
 STARTED = re.compile(r"python (\w+\.py) >>? (\S+) 2>&1 &")
+FOLLOWED = ("kill", "python", "sleep")
+"""Programs that Follower carries out in its own way."""
 PATIENCE_S = 600.0
 
 
