@@ -113,7 +113,7 @@ def test_zookeeper_tells_the_same_metadata_as_the_admin_api(
     found = zookeeper.metadata(printed.ledger)
     assert (found.ensembles, found.digest, found.state) == (printed.ensembles, printed.digest, printed.state)
     assert found.custom == printed.custom
-    with pytest.raises(EntryMissing, match="ledger 1000000000 is gone"):
+    with pytest.raises(EntryMissing, match="ledger 1000000000 no longer exists"):
         zookeeper.metadata(10**9)
     with pytest.raises(MetadataUnreadable, match="/elsewhere/LAYOUT"):
         ZooKeeperMetadata(pulsar.zookeeper, "/elsewhere")
