@@ -25,7 +25,12 @@ SINKS = [
     SinkState("counts", SinkStatus.COMMITTED, "94b2", "11d0", 40, 512, committed_ms=NOON - 3_600_000),
     SinkState("delays", SinkStatus.NEW, "c3aa", "e801"),
     SinkState("flights", SinkStatus.UNFINISHED, QUERY, RUN, 812, 20_000, BEGUN, open=True, committed_ms=NOON),
-    SinkState("routes", SinkStatus.UNREADABLE, problem="the control topic contains a record that eos did not write"),
+    SinkState(
+        "routes",
+        SinkStatus.UNREADABLE,
+        problem="the control topic contains a record that eos did not write: b'hello'. Something else writes to this "
+        "topic",
+    ),
 ]
 MARKER = Marker(9, QUERY, RUN, 812, 1, TxnId(3, 1206), None, {FLIGHTS: 20_000}, {FLIGHTS: 1_900_000}, "offsets")
 RECORDS = [
