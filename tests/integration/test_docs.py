@@ -35,7 +35,7 @@ LOOKED_UP = {
     "eos local restart": "It needs the cluster: test_local_cluster.py.",
     "eos local pause": "It needs the cluster: test_local_cluster.py.",
     "eos local down --name trial": "It needs the cluster: test_local_cluster.py.",
-    **{f"statestore {verb}": "It starts a JVM of its own: test_commands_end.py carries each out." for verb in VERBS},
+    **{f"statestore {verb}": "It starts a JVM: make soak does it, here or in test_commands_end.py." for verb in VERBS},
 }
 """Beginnings of the commands that are only looked up, and why. All others are carried out."""
 CODES = {
@@ -58,6 +58,16 @@ SHOWN = {
     "docs/how-to/runbook.md, block 6": "eos sink verify flights",
 }
 """The blocks that show what a command of their page prints."""
+STATE_PAGES = [
+    ROOT / "docs" / "how-to" / f"{name}.md"
+    for name in ("state-on-bookkeeper", "savepoints", "rescale-and-bootstrap", "verify-and-repair")
+]
+STATE_LOOKED_UP = {
+    "statestore savepoint every": "It goes on until someone ends it.",
+    "statestore restore before-upgrade bk://localhost:2181/queries/counts-2 --in-step": "It needs a job of the reader.",
+    "statestore rescale bk://": "Its query may have been stopped in the middle of a batch, which rescale refuses.",
+}
+"""Beginnings of those commands of STATE_PAGES that are only looked up, and why."""
 SQL = """
 from contextlib import redirect_stdout
 from pyspark.sql import SparkSession
@@ -81,6 +91,29 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     one = Reader(home_of_a_reader(tmp_path, monkeypatch), LOOKED_UP, CODES)
     yield one
     one.end()
+
+
+def work_through(reader: Reader, pages: list[Path]) -> None:
+    """Do what the blocks of pages say, in order."""
+    shown = None
+    said: dict[str, str] = {}
+    began = time.monotonic()
+    for place, language, text in blocks(pages):
+        if place in BEFORE:
+            BEFORE[place](reader)
+        print(f"{time.monotonic() - began:6.1f} s: {place}")  # pytest shows it where something fails, and with -s
+        if shown is not None:
+            assert (language, text) == ("text", shown), f"{place} must have what Spark shows of the SQL before"
+        shown = run_sql(reader, text) if language == "sql" else None
+        if language == "python":
+            reader.python(text)
+        elif language == "sh":
+            for line in text.splitlines():
+                said[line] = reader.shell(line)
+        elif place in SHOWN:
+            assert_shown(text, said[SHOWN[place]])
+        else:
+            assert language in ("mermaid", "text", "sql"), place
 
 
 def test_each_block_is_carried_out_or_listed() -> None:
@@ -111,7 +144,9 @@ def test_each_exception_is_of_a_block_that_is_there() -> None:
     places = [place for place, _, _ in blocks(PAGES)]
     shells = [text for _, language, text in blocks(PAGES) if language == "sh"]
     lines = [" ".join(shlex.split(line, comments=True)) for text in shells for line in text.splitlines()]
-    assert [start for start in LOOKED_UP if not any(line.startswith(start) for line in lines)] == []
+    assert [
+        start for start in (*LOOKED_UP, *STATE_LOOKED_UP) if not any(line.startswith(start) for line in lines)
+    ] == []
     assert CODES.keys() | set(SHOWN.values()) <= set(lines)
     assert SHOWN.keys() | BEFORE.keys() <= set(places)
 
@@ -132,22 +167,15 @@ def test_a_command_must_end_as_it_should(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.timeout(3600)
 def test_the_pages_work_in_order(reader: Reader) -> None:
-    shown = None
-    said: dict[str, str] = {}
-    began = time.monotonic()
-    for place, language, text in blocks(PAGES):
-        if place in BEFORE:
-            BEFORE[place](reader)
-        print(f"{time.monotonic() - began:6.1f} s: {place}")  # pytest shows it where something fails, and with -s
-        if shown is not None:
-            assert (language, text) == ("text", shown), f"{place} must have what Spark shows of the SQL before"
-        shown = run_sql(reader, text) if language == "sql" else None
-        if language == "python":
-            reader.python(text)
-        elif language == "sh":
-            for line in text.splitlines():
-                said[line] = reader.shell(line)
-        elif place in SHOWN:
-            assert_shown(text, said[SHOWN[place]])
-        else:
-            assert language in ("mermaid", "text", "sql"), place
+    work_through(reader, PAGES)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_the_commands_of_the_pages_about_state_work(reader: Reader) -> None:
+    reader.looked_up = [*(start for start in LOOKED_UP if not start.startswith("statestore")), *STATE_LOOKED_UP]
+    for folder in ("file:///backup", "file:///restored"):
+        reader.places[folder] = (reader.home / folder.rpartition("/")[2]).as_uri()
+    work_through(reader, STATE_PAGES[:2])
+    reader.shell("statestore savepoint create before-upgrade bk://localhost:2181/queries/counts")  # it was deleted
+    work_through(reader, STATE_PAGES[2:])
