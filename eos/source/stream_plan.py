@@ -201,7 +201,7 @@ class StreamPlan:
         starts = self._starts(start, end)
         ranges = []
         for topic, finish in sorted(end.topics.items()):
-            begin = starts.get(topic)
+            begin, first = starts.get(topic), None
             if begin is None or not finish.delivered or begin == finish:
                 continue  # the topic is only pinned in this batch, or brought nothing
             if finish.entry < begin.entry:
@@ -213,8 +213,8 @@ class StreamPlan:
                 self._lose(overtaken(topic, begin.entry, finish.entry))
                 begin = BEGINNING
             elif not begin.delivered:
-                begin = self._proven(topic, begin)
-            ranges.append(Range(topic, begin, finish.entry))
+                begin, first = self._proven(topic, begin)
+            ranges.append(Range(topic, begin, finish.entry, first=first))
         return self._split(ranges)
 
     def _pinned(self, topic: str, start: Boundary, *, new_query: bool) -> Position:
@@ -278,12 +278,20 @@ class StreamPlan:
             last = None if bound is None or last is None else min(last, bound)
         return start if last is None or last <= start.entry else Position(last)
 
-    def _proven(self, topic: str, start: Position) -> Position:
-        """Return the pinned start of a range, checked again: a batch may be read again without being planned again."""
+    def _proven(self, topic: str, start: Position) -> tuple[Position, EntryId | None]:
+        """Return the pinned start of a range, and the message with which the task must begin; None: with any.
+
+        The start is checked again, since a batch may be read again without being planned again. It is checked after the
+        message was looked up: what is removed before the task reads takes that message too, and the task tells.
+        """
+        first = None
         try:
-            return self._pinned_starts.stored(topic, start, self._brokers.look(topic))
+            with suppress(DataLost):  # the task finds nothing either, and tells
+                first = self._brokers.first(topic, start.entry.next).entry
+            proven = self._pinned_starts.stored(topic, start, self._brokers.look(topic))
         except TopicMissing:
-            return start  # the task that reads it tells
+            return start, None  # the task that reads it tells
+        return proven, first if proven == start else None
 
     def _release(self, topic: str, start: EntryId) -> None:
         # The start stays stored, as the proof of the next batch. The first entry of a ledger has none before it.

@@ -302,6 +302,36 @@ def test_entries_removed_while_they_are_read_are_read_or_named_as_lost(removing:
             history(removing, client, means, f"{means} {number}")
 
 
+def test_rows_removed_between_the_plan_of_a_first_batch_and_its_read_are_named_as_lost(removing: LocalPulsar) -> None:
+    """The start of a first batch was proven when it was planned. The task must see what is removed after that."""
+    dice = random.Random("planned")
+    with Client(Cluster(removing.service_url)) as client:
+        where = Topic(removing, client, forever=False)
+        where.write(range(-1, 0), dice)
+        given = {"service.url": removing.service_url, "topic": where.name, "subscription": "job"}
+        options = parse_options(given | {"startingOffsets": "latest"}, "stream")
+        brokers = PulsarBrokers(options)
+        told: list[str] = []
+        plan = StreamPlan(brokers, options.start, fail_on_data_loss=False, warn=told.append)
+        begin = plan.latest(plan.first(), None)
+        where.write(range(60), dice)
+        where.on_topic("PUT", "unload")
+        where.write(range(60, 80), dice)
+        ranges = plan.ranges(begin, plan.latest(begin, None))
+        assert told == []
+        where.on_topic("POST", "subscription/job/skip_all")
+        where.on_topic("POST", "trim")
+        rows = [
+            int(value)
+            for part in ranges
+            for entries in read_range(part, brokers.open, told.append)
+            for value in decode(entries, ["value"]).column("value").to_pylist()
+        ]
+        brokers.close()
+    assert rows == list(range(80)) or told, rows
+    assert len(rows) < 80, "nothing was removed"
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_random_histories_lose_nothing_in_silence(removing: LocalPulsar) -> None:

@@ -106,7 +106,7 @@ def test_the_end_is_the_last_message_that_can_be_delivered() -> None:
     start = offsets(t="pinned 5:-1", empty="pinned 5:-1")
     end = plan.latest(start, None)
     assert end == offsets(t="5:3", empty="pinned 5:-1")
-    assert plan.ranges(start, end) == [Range("t", Position(at("5:-1"), delivered=False), at("5:3"))]
+    assert plan.ranges(start, end) == [Range("t", Position(at("5:-1"), delivered=False), at("5:3"), first=at("5:0"))]
 
 
 def test_the_end_never_lies_before_a_pin_at_a_marker() -> None:
