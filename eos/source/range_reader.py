@@ -22,6 +22,7 @@ from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption import Decrypt, as_it_is
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.txn import TxnId
 from eos.source.chunked_messages import whole_messages
 from eos.source.entry_port import SILENCE_S, Entries, Open
 from eos.source.errors import Damaged, DataLost, lost, refused
@@ -82,29 +83,27 @@ def _through_brokers(
     proof = _proof(part, open_reader, lose, timeout)
     begin = _first(part) if proof is None else proof
     with closing(open_reader(part.topic, begin, None, stored=proof is not None)) as reader:
-        reached, likely = part.start.entry, False
+        before: Entry | None = None
         for entry in _entries(part, proof, reader, open_reader, lose, timeout):
+            reached = part.start.entry if before is None else before.id
             follows = entry.id.ledger == reached.ledger and entry.id.entry == reached.entry + 1
             if not follows and not part.compacted:
-                behind = part.start if reached == part.start.entry else Position(reached)
-                _note(gaps, behind, entry, part.end, reader, marker=likely)
+                _note(gaps, part, before, entry, reader)
             if entry.id <= part.end:
                 yield entry
-            reached, likely = entry.id, _of_transaction(entry)
+            before = entry
         gaps.look()
 
 
-def _of_transaction(entry: Entry) -> bool:
-    return entry.metadata.HasField("txnid_most_bits")
-
-
-def _note(gaps: Gaps, behind: Position, came: Entry, end: EntryId, reader: Entries, *, marker: bool) -> None:
-    expected = marker or _of_transaction(came)
+def _note(gaps: Gaps, part: Range, before: Entry | None, came: Entry, reader: Entries) -> None:
+    """Note a gap of a range. Args: the message before it, None at the start of the range; the one that came next."""
+    behind = part.start if before is None else Position(before.id)
+    expected = any(TxnId.of(one.metadata) is not None for one in (before, came) if one is not None)
     try:
-        gaps.note(behind, came.id, end, expected=expected)
+        gaps.note(behind, came.id, part.end, expected=expected)
     except Refused:  # such as that the topic has room for one consumer
         reader.begin_again()
-        gaps.note(behind, came.id, end, expected=expected)
+        gaps.note(behind, came.id, part.end, expected=expected)
 
 
 def _stored_first(
