@@ -91,7 +91,7 @@ class Reader:
 
     Attributes:
         home: the folder in which everything is done.
-        looked_up: beginnings of the commands of which it is only asked whether they exist.
+        looked_up: beginnings of the commands that are only looked up.
         codes: the exit codes that a command may end with, by command. The others end with 0.
         places: what stands in the place of a text, besides addresses, as of a folder that only root may make.
         wrote: whether a block has written rows since the last topic was made.
@@ -191,7 +191,7 @@ def assert_exists(words: list[str]) -> None:
     """See that there is a command: ask the Makefile for its target, or the command line's own tree."""
     if words[0] == "make":
         targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
-        assert words[1] in targets, f"{words}: there is no target {words[1]}"
+        assert words[1] in targets, f"{words}: the Makefile lacks it"
         return
     if words[0] == "pip":
         assert words[1] == "install", words

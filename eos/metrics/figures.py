@@ -124,7 +124,7 @@ OPEN_AGE: Final = Figure(
     "gauge",
     "seconds",
     ("sink",),
-    "age of the open transaction, 0 when none is open. Readers of its partitions wait behind it",
+    "age of the open transaction, 0 when none is open. Readers of its partitions wait until it ends",
 )
 
 FIGURES: Final = (

@@ -76,7 +76,7 @@ class Gaps:
         """Nothing is asked yet.
 
         Args: the physical topic; takes what was lost; opens a reader; tells what an entry is, from several threads;
-        whether the broker may pass over entries; None: there is no admin API, which tells that and what they are.
+        whether the broker may pass over entries; None where no admin API tells that, and what they are.
         """
         self._topic, self._lose, self._open, self._kind_of = topic, lose, open_reader, kind_of
         self._may_pass_over = may_pass_over

@@ -30,6 +30,7 @@ from eos.source.range_reader import read_range
 from eos.source.ranges import Range
 from eos.source.stream_plan import StreamPlan
 from tests.conftest import START_S
+from tests.integration.source.queries import Query, read
 
 SETTINGS = {
     "backlogQuotaCheckIntervalInSeconds": 1,
@@ -309,26 +310,18 @@ def test_rows_removed_between_the_plan_of_a_first_batch_and_its_read_are_named_a
         where = Topic(removing, client, forever=False)
         where.write(range(-1, 0), dice)
         given = {"service.url": removing.service_url, "topic": where.name, "subscription": "job"}
-        options = parse_options(given | {"startingOffsets": "latest"}, "stream")
-        brokers = PulsarBrokers(options)
-        told: list[str] = []
-        plan = StreamPlan(brokers, options.start, fail_on_data_loss=False, warn=told.append)
-        begin = plan.latest(plan.first(), None)
+        query = Query(parse_options(given | {"startingOffsets": "latest", "failOnDataLoss": "false"}, "stream"))
+        begin = query.latest(query.plan.first())
         where.write(range(60), dice)
         where.on_topic("PUT", "unload")
         where.write(range(60, 80), dice)
-        ranges = plan.ranges(begin, plan.latest(begin, None))
-        assert told == []
+        ranges = query.plan.ranges(begin, query.latest(begin))
+        assert query.told == []
         where.on_topic("POST", "subscription/job/skip_all")
         where.on_topic("POST", "trim")
-        rows = [
-            int(value)
-            for part in ranges
-            for entries in read_range(part, brokers.open, told.append)
-            for value in decode(entries, ["value"]).column("value").to_pylist()
-        ]
-        brokers.close()
-    assert rows == list(range(80)) or told, rows
+        rows = read(query.brokers, ranges, query.lose)
+        query.brokers.close()
+    assert rows == [str(row) for row in range(80)] or query.told, rows
     assert len(rows) < 80, "nothing was removed"
 
 

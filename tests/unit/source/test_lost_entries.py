@@ -99,7 +99,7 @@ def test_nothing_is_asked_for_where_the_broker_passes_over_nothing_or_everything
 
 
 def unknown() -> None:
-    """Tell that there is no admin API."""
+    """Answer as where no admin API was given."""
 
 
 @dataclass
