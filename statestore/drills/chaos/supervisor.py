@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -54,6 +54,7 @@ class Running:
         in_doubt: commits that were sent and never answered with success, so that only the sink's log could tell.
         replayed: batches that Spark handed over again after a restart, and that were skipped.
         handed_again: batches that Spark handed over again, skipped or not. newest: the newest that it handed over.
+        skipped: the batches that were in the output already when a driver was handed them.
         last, last_at: what was said of it last, and when by this process's clock.
     """
 
@@ -71,6 +72,7 @@ class Running:
     replayed: int = 0
     handed_again: int = 0
     newest: int = -1
+    skipped: set[int] = field(default_factory=set)
     last: DriverEvents | None = None
     last_at: float = 0.0
 
@@ -117,6 +119,7 @@ class Running:
     def _committed(self, said: DriverEvents) -> None:
         if said.skipped:
             self.replayed += self.first
+            self.skipped.add(said.batch)
         self.committed = max(self.committed, said.batch)
         self.first = False
 
@@ -207,6 +210,19 @@ class Supervisor:
         """The words of a former driver since it was replaced."""
         with self._changed:
             return list(self._former[former])
+
+    def late_commits(self, former: Driver) -> list[str]:
+        """The batches that a former driver has committed after another one had taken its place.
+
+        Its word alone doesn't tell: it may have stood still between the commit and the word. Then the batch was in the
+        output when the other driver was handed it, and that one skipped it. Ask once each job has run in the other.
+        """
+        with self._changed:
+            return [
+                f"{said.job} {said.batch}"
+                for said in self._former[former]
+                if said.word is Word.COMMITTED and not said.skipped and said.batch not in self.jobs[said.job].skipped
+            ]
 
     def close(self) -> None:
         """SIGKILL every driver that may be left."""

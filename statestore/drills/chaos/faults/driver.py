@@ -63,7 +63,7 @@ def second(stage: FaultTargets, chance: random.Random) -> None:
         )
         told = supervisor.heard_of(first)
         why = "; ".join(f"{said.job}: {said.text}" for said in told if said.word is Word.FAILED)
-        late = [said.batch for said in told if said.word is Word.COMMITTED and not said.skipped]
+        late = supervisor.late_commits(first)
         stage.check("the first driver ends when it wakes up", ended() == supervisor.jobs.keys(), why)
         stage.check("the first driver commits no batch any more", not late, f"batches {late}")
     finally:

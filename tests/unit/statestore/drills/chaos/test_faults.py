@@ -78,6 +78,9 @@ class FakeSupervisor:
     def heard_of(self, driver: object) -> list[DriverEvents]:
         return [DriverEvents(Word.FAILED, job, text="Fenced: bye") for job in self.jobs]
 
+    def late_commits(self, driver: object) -> list[str]:
+        return []
+
 
 @pytest.fixture
 def recorder() -> Recorder:

@@ -170,6 +170,25 @@ def test_what_a_former_driver_says_does_not_count() -> None:
     assert not any(driver.alive for driver in world.drivers)
 
 
+def test_a_word_that_comes_late_is_no_late_commit_where_the_second_driver_skipped_the_batch() -> None:
+    """A driver was stopped between its commit and its word; the drill called that a commit after the takeover."""
+
+    def skip_one(driver: FakeDriver, do: str, spec: JobSpec) -> None:
+        driver.says(Word.STARTED, spec.job)
+        driver.says(Word.BEGAN, spec.job, batch=1)
+        driver.says(Word.COMMITTED, spec.job, batch=1, skipped=spec.job == "sums")
+
+    world = World(run_on, skip_one)
+    world.supervisor.start()
+    first = world.supervisor.replace()
+    world.supervisor.one_more("a batch in the second driver")
+    for job in ("sums", "rows"):
+        world.drivers[0].says(Word.COMMITTED, job, batch=1)
+    world.drivers[0].says(Word.COMMITTED, "sums", batch=2)
+    world.drivers[0].says(Word.COMMITTED, "rows", batch=0, skipped=True)
+    assert world.supervisor.late_commits(first) == ["rows 1", "sums 2"]
+
+
 def test_another_master_means_another_driver() -> None:
     world = World()
     world.supervisor.start()
