@@ -179,7 +179,7 @@ class Subscriber(ABC, Generic[L]):
         with self._arrived:
             request = line.ask_last()
         try:
-            answer = connection.ask(request, f"ask for the last message of {self.topic}")
+            answer = _ask(line, connection, request, f"ask for the last message of {self.topic}")
         except Unanswered as silence:
             raise Unanswered(f"{silence}. {_NO_LAST}") from None
         return line.positions(answer)
@@ -188,8 +188,9 @@ class Subscriber(ABC, Generic[L]):
         line, connection = self._join()
         with self._arrived:
             request = line.seek(place)
+        # Awaited to the end: before it answers, the broker closes every consumer of a subscription it moves.
         line.sought(connection.ask(request, f"move the subscription on {self.topic}"))
-        connection.ignore_consumer(line.consumer_id)  # the broker closes every consumer of a subscription it moves
+        connection.ignore_consumer(line.consumer_id)
         with self._arrived:
             self._joined = None
 
@@ -200,15 +201,25 @@ class Subscriber(ABC, Generic[L]):
             line, connection = self._joined
             with self._arrived:
                 request = line.close(unsubscribe=unsubscribe)
-            answer = connection.ask(request, f"close the consumer on {self.topic}")
             try:
+                answer = _ask(line, connection, request, f"close the consumer on {self.topic}")
                 with self._arrived:
                     line.closed(answer)
-            except Refused as refused:
+            except (Refused, Unanswered) as error:
                 # Its topic was closed meanwhile, and it has left. Whether a subscription is deleted, that does not say.
-                if unsubscribe or _LEFT not in refused.detail:
+                left = line.state in ENDED if isinstance(error, Unanswered) else _LEFT in error.detail
+                if unsubscribe or not left:
                     raise
             connection.ignore_consumer(line.consumer_id)
+
+
+def _ask(line: ConsumerSession, connection: Connection, request: BaseCommand, what: str) -> BaseCommand:
+    """Ask a broker something about a consumer, and return its answer, for which nobody waits once the consumer ended.
+
+    A broker that unloads a topic drops what it is asked meanwhile about a consumer of it, tells the consumer of its
+    end, and never answers (4.2.4: acknowledgements, and where the last message is). Raises Unanswered, ConnectionLost.
+    """
+    return connection.ask(request, what, moot=lambda: line.state in ENDED)
 
 
 class Probe(Subscriber[ConsumerSession]):
@@ -297,8 +308,7 @@ class RetainingSubscription(Subscriber[ConsumerSession]):
         with self._arrived:
             request = line.acknowledge(message_id)
         try:
-            asked = f"acknowledge on {self.topic}"
-            line.acknowledged(connection.ask(request, asked, moot=lambda: line.state in ENDED))
+            line.acknowledged(_ask(line, connection, request, f"acknowledge on {self.topic}"))
         except Refused as refused:
             stands = self._positions()[1] if refused.code == "UnknownError" else None
             if stands is None or EntryId(message_id.ledger, message_id.entry) > stands:

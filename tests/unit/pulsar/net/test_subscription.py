@@ -82,19 +82,54 @@ def test_a_broker_that_has_dropped_the_consumer_is_asked_once_more_by_a_new_one(
         ask(cursor)
 
 
-def test_an_acknowledgement_is_not_awaited_from_a_broker_that_closes_the_consumer(
-    broker: FakeBroker, client: Client
+def close_asking(session: Session, frame: Frame) -> None:
+    """Close the consumer that a question is about, and leave the question without an answer."""
+    number = getattr(frame.command, ASKED[frame.command.type]).consumer_id
+    closing = CommandCloseConsumer(consumer_id=number)
+    session.send(BaseCommand(type=Type.CLOSE_CONSUMER, close_consumer=closing))
+
+
+LONGER_THAN_A_TEST_S = 1e6
+
+ASKED = {
+    Type.GET_LAST_MESSAGE_ID: "get_last_message_id",
+    Type.ACK: "ack",
+    Type.UNSUBSCRIBE: "unsubscribe",
+    Type.CLOSE_CONSUMER: "close_consumer",
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("asked", "ask", "times"),
+    [
+        (Type.GET_LAST_MESSAGE_ID, lambda cursor: cursor.last_message_id(), 2),
+        (Type.ACK, lambda cursor: cursor.acknowledge(EntryId(3, 4)), 2),
+        (Type.UNSUBSCRIBE, lambda cursor: cursor.delete(), 2),
+        (Type.CLOSE_CONSUMER, lambda cursor: cursor.close(), 1),
+    ],
+)
+def test_no_answer_is_awaited_from_a_broker_that_closes_the_consumer(
+    broker: FakeBroker, asked: int, ask: Callable[[Subscription], object], times: int
 ) -> None:
-    """A broker answers no ACK of a consumer that it has dropped, and tells of that a moment later (4.2.4)."""
+    """A broker that unloads a topic drops such a question, and tells of the end of the consumer a moment later."""
+    with broker.client(timeout_s=LONGER_THAN_A_TEST_S) as client:
+        cursor = client.subscription("t", "keep", initial="earliest")
+        broker.handlers[asked] = first_then_well(close_asking)
+        ask(cursor)
+    assert len(broker.commands(asked)) == times
 
-    def close(session: Session, frame: Frame) -> None:
-        closing = CommandCloseConsumer(consumer_id=frame.command.ack.consumer_id)
-        session.send(BaseCommand(type=Type.CLOSE_CONSUMER, close_consumer=closing))
 
-    with client.subscription("t", "keep", initial="earliest") as cursor:
-        broker.handlers[Type.ACK] = first_then_well(close)
-        cursor.acknowledge(EntryId(3, 4))
-    assert (len(broker.commands(Type.SUBSCRIBE)), len(broker.commands(Type.ACK))) == (2, 2)
+@pytest.mark.timeout(60)
+def test_a_reader_does_not_await_where_the_last_message_is_from_a_broker_that_closes_it(
+    broker: FakeBroker,
+) -> None:
+    """Reads waited 30 s for each such question, and a table's read met two in a row while its topic was unloaded."""
+    broker.handlers[Type.GET_LAST_MESSAGE_ID] = first_then_well(close_asking)
+    with broker.client(timeout_s=LONGER_THAN_A_TEST_S) as client, client.reader("t") as reader:
+        reader.last_message_id()
+    assert len(broker.commands(Type.GET_LAST_MESSAGE_ID)) == 2
+    assert len(broker.commands(Type.SUBSCRIBE)) == 2
 
 
 def standing_at(place: EntryId | None) -> Handler:
