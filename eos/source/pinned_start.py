@@ -7,19 +7,21 @@ A pinned start proves nothing by itself. It is where the query's subscription st
 - One move is the broker's own: a subscription that has read a ledger to its end stands before the next ledger, once the
   first one is closed, and the first one may be deleted then. A message TTL, `skip` and `expire` have the same effect.
   So this is a loss where this process has seen a message between the two places. Otherwise nobody can know, and a
-  warning says so.
+  warning says so. While the start's entry is still stored, nothing keeps it and what comes after it, so it is asked for
+  at each look.
 - A partition that is gone is as uncertain. A broker removes those that hold nothing, and people delete others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.errors import lost, named_by
+from eos.source.errors import DataLost, lost, named_by
 from eos.source.offsets import BEGINNING, Position
-from eos.source.ranges import TopicState
+from eos.source.ranges import Found, TopicState
 
 
 class StoredPlaces(Protocol):
@@ -30,6 +32,10 @@ class StoredPlaces(Protocol):
 
         It is the same one, if the topic stores it, the end of the topic, or the place before the first entry left.
         """
+        ...
+
+    def first(self, topic: str, entry: EntryId) -> Found:
+        """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
         ...
 
     def unmake(self, topic: str) -> None:
@@ -49,7 +55,8 @@ class PinnedStarts:
         self._warn = warn
         self._lasting = lasting
         self._seen: dict[str, dict[int, EntryId]] = {}
-        self._moved: dict[str, tuple[EntryId, EntryId]] = {}
+        self._told: dict[str, tuple[EntryId, EntryId]] = {}
+        self._idle: dict[str, tuple[EntryId, EntryId]] = {}
 
     def saw(self, topic: str, last: EntryId | None) -> None:
         """Remember the last message of a topic, for each ledger."""
@@ -63,22 +70,32 @@ class PinnedStarts:
     def stored(self, topic: str, start: Position, now: TopicState) -> Position:
         """Return a pinned start; the beginning of the topic, where a loss of what came after it is only warned of."""
         pinned, stands = start.entry, now.stands
-        if start == BEGINNING or stands == pinned or self._moved.get(topic) == (pinned, stands):
+        moved = pinned, stands
+        if start == BEGINNING or stands == pinned or self._told.get(topic) == moved:
             return start
+        comes = now.last is not None and pinned < now.last
+        if not comes and self._idle.get(topic) == moved:
+            return start  # nothing would be read now, so a topic without news is asked about once
         found = self._brokers.place(topic, pinned)
         own = pinned < stands and stands.entry < 0 and not now.made
-        unread = any(pinned < last < stands for last in self._seen.get(topic, {}).values())
-        if own and (found == pinned or not unread):
-            if found != pinned:
-                self._warn(_uncertain(topic, pinned, stands))
-            self._moved[topic] = pinned, stands
-            return start
         if found == pinned:
+            if own and comes:  # nothing keeps what is before the place where the subscription stands
+                self._see_first(topic, pinned)
+            elif own:
+                self._idle[topic] = moved
+            return start
+        if own and not any(pinned < seen < stands for seen in self._seen.get(topic, {}).values()):
+            self._warn(_uncertain(topic, pinned, stands))
+            self._told[topic] = moved
             return start
         if now.made and self._lasting:
             self._brokers.unmake(topic)  # it would stand as if it had been moved on, and the next start would go on
         self._lose(_elsewhere(topic, pinned, found) if found < pinned else _unproven(topic, pinned, found, now))
         return BEGINNING
+
+    def _see_first(self, topic: str, pinned: EntryId) -> None:
+        with suppress(DataLost):  # it went since the place was asked for, which the next question tells
+            self.saw(topic, self._brokers.first(topic, pinned.next).entry)
 
     def removed(self, topic: str, start: Position) -> Position:
         """Return where a missing partition is read from that the query has read nothing of."""

@@ -37,7 +37,7 @@ from eos.source.offsets import BEGINNING, Offsets, Position
 from eos.source.options import Limits
 from eos.source.pinned_start import PinnedStarts, StoredPlaces
 from eos.source.range_splitter import Splitter, whole
-from eos.source.ranges import Found, Range, TopicState
+from eos.source.ranges import Range, TopicState
 
 _MOST_ENTRIES = 2**31 - 1
 """More than a ledger has. A number of 63 bits after a start would be a negative one for the broker."""
@@ -85,10 +85,6 @@ class Brokers(StoredPlaces, Protocol):
 
     def last(self, topic: str) -> EntryId | None:
         """Return the last message that can be delivered now, None where there is none. Raises TopicMissing."""
-        ...
-
-    def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
         ...
 
     def release(self, topic: str, start: EntryId) -> None:

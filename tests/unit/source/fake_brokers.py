@@ -61,6 +61,7 @@ class FakeBrokers:
         self.pins: list[tuple[str, Boundary]] = []
         self.acknowledged: list[tuple[str, EntryId]] = []
         self.probes: list[tuple[str, EntryId]] = []
+        self.places: list[str] = []
 
     def topics(self, *, all_named: bool) -> Iterable[str]:
         return [*self.held, *self.deleted]
@@ -86,6 +87,7 @@ class FakeBrokers:
         self.unmade.append(topic)
 
     def place(self, topic: str, entry: EntryId) -> EntryId:
+        self.places.append(topic)
         return self.held[topic].place or entry
 
     def is_removed_partition(self, topic: str) -> bool:

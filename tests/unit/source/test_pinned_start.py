@@ -23,6 +23,12 @@ class Idle:
         self.plan = StreamPlan(self.brokers, Boundary("latest"), fail_on_data_loss=fail, warn=self.warnings.append)
         assert self.plan.latest(START, None) == START
 
+    def ledger_has_expired(self, *left: EntryId) -> None:
+        """Close ledger 8, and expire what is unread in it: the subscription goes past it, and retention keeps it."""
+        topic = self.brokers.held["t"]
+        topic.delivered += [*entries(8, 100, 199), *left]
+        topic.stands, topic.place = at("9:-1"), at("8:99")
+
     def ledger_is_gone(self, *left: EntryId) -> None:
         """Close and delete ledger 8: the broker moves the subscription before the next one."""
         topic = self.brokers.held["t"]
@@ -45,6 +51,40 @@ def test_a_subscription_that_moved_past_a_ledger_that_is_stored_is_not_spoken_of
     query.brokers.held["t"].place = at("8:99")
     assert query.plan.latest(START, None) == START
     assert query.warnings == []
+
+
+@pytest.mark.parametrize("fail", [True, False])
+@pytest.mark.parametrize("when", ["between plan and read", "between two looks"])
+def test_messages_that_nothing_kept_since_a_look_found_them_are_a_loss(when: str, fail: bool) -> None:
+    """The first look saw that the start was stored. That held for that moment only."""
+    query = Idle(fail=fail)
+    query.ledger_has_expired(at("9:0"))
+    end = query.plan.latest(START, None)
+    assert end == Offsets({"t": Position(at("9:0"))})
+    assert query.warnings == []
+    query.ledger_is_gone(at("9:0"))
+
+    def go_on() -> None:
+        if when == "between plan and read":
+            query.plan.ranges(START, end)
+        else:
+            query.plan.latest(START, None)
+
+    if fail:
+        with pytest.raises(InvalidInput, match=r"data of t was lost.*after 8:99.*moved to 9:-1"):
+            go_on()
+        return
+    go_on()
+    assert "data of t was lost" in query.warnings[0]
+
+
+def test_a_topic_without_news_is_asked_about_once_where_its_subscription_has_moved() -> None:
+    query = Idle()
+    topic = query.brokers.held["t"]
+    topic.stands, topic.place = at("9:-1"), at("8:99")
+    for _ in range(3):
+        assert query.plan.latest(START, None) == START
+    assert query.brokers.places == ["t"]
 
 
 @pytest.mark.parametrize("seen_by", ["progress", "available now", "plan"])
