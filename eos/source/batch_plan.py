@@ -108,15 +108,16 @@ def batch_ranges(
             finish = min(finish, brokers.before_time(topic, wanted.to_ms + 1))
         if begin.entry < finish:
             part = Range(topic, begin, finish, end_delivered=finish == last, compacted=wanted.compacted)
+            if wanted.compacted:
+                ranges.append(part)
+                continue
             try:
                 first = brokers.first(topic, begin.entry.next).entry
             except DataLost as gone:
                 lose(str(gone))
                 continue
-            if wanted.compacted and first <= finish:
-                ranges.append(part)
             # Also where nothing is left before the end: the task of such a range tells what was lost of it.
-            elif not wanted.compacted and (first <= finish or finish.ledger < first.ledger or finish.entry >= 0):
+            if first <= finish or finish.ledger < first.ledger or finish.entry >= 0:
                 ranges.append(replace(part, first=first))
     return ranges
 

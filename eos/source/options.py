@@ -317,6 +317,11 @@ def _compacted(read: _Read, start: Boundary, end: Boundary) -> bool:
             "readCompacted reads what compaction left, and no broker looks for a time there: leave out startingTime "
             "and endingTime, and filter by __publishTime."
         )
+    if compacted and end.where == "entries":
+        raise InvalidInput(
+            "readCompacted reads to the last message there is. Compaction may have taken away each key's older "
+            "message, so that up to an earlier end keys would be missing. Leave out endingOffsets."
+        )
     return compacted
 
 

@@ -24,6 +24,7 @@ from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.txn import TxnId
 from eos.source.chunked_messages import whole_messages
+from eos.source.compacted_topic import newest_messages
 from eos.source.entry_port import SILENCE_S, Entries, Open
 from eos.source.errors import Damaged, DataLost, lost, refused
 from eos.source.lost_entries import Gaps, no_admin_api
@@ -68,7 +69,9 @@ def read_range(
     """
     gaps = Gaps(part.topic, lose, open_reader, kind_of, may_pass_over)
     entries = _through_brokers(part, open_reader, lose, gaps, timeout)
-    if stored is not None:
+    if part.compacted:
+        entries = newest_messages(part, open_reader, lose, timeout)
+    elif stored is not None:
         entries = _stored_first(part, stored, open_reader, lose, gaps, timeout)
     try:
         whole = whole_messages(part.topic, entries, open_reader, lose, decrypt, damaged, max_bytes, timeout)
@@ -87,7 +90,7 @@ def _through_brokers(
         for entry in _entries(part, proof, reader, open_reader, lose, timeout):
             reached = part.start.entry if before is None else before.id
             follows = entry.id.ledger == reached.ledger and entry.id.entry == reached.entry + 1
-            if not follows and not part.compacted:
+            if not follows:
                 _note(gaps, part, before, entry, reader)
             if entry.id <= part.end:
                 yield entry
@@ -169,8 +172,6 @@ def _first(part: Range) -> EntryId | None:
 
 def _proof(part: Range, open_reader: Open, lose: Callable[[str], None], timeout: ReadTimeout) -> EntryId | None:
     """Return the message with which the reader must begin; None where it may begin with any."""
-    if part.compacted:
-        return None
     if part.start.delivered or part.first is not None:
         return part.start.entry if part.start.delivered else part.first
     entry = part.start.entry
@@ -204,7 +205,7 @@ def _entries(
                 if part.start.entry < entry.id:
                     yield entry
                 if entry.id >= part.end:
-                    if entry.id > part.end and part.end_delivered and not part.compacted:
+                    if entry.id > part.end and part.end_delivered:
                         lose(lost(part.topic, f"{part} ends with a message, but {entry.id} came in its place"))
                     return
             if arrived:
@@ -213,8 +214,7 @@ def _entries(
                 continue
             last, _ = reader.last_message_id()
             if last is None or last < part.end:
-                if not part.compacted:
-                    lose(lost(part.topic, f"{part} was to be read, but the last message is now {last}"))
+                lose(lost(part.topic, f"{part} was to be read, but the last message is now {last}"))
                 return
             if silence.lasts(came, part.end):
                 if hidden := _end_gone(part, open_reader):
@@ -225,7 +225,7 @@ def _entries(
 
 def _end_gone(part: Range, open_reader: Open) -> str:
     """Return the words of a loss when the end of a range, which is a message, does not come by itself either."""
-    if part.compacted or not part.end_delivered:
+    if not part.end_delivered:
         return ""
     with closing(open_reader(part.topic, part.end, 1, stored=True)) as reader:
         try:

@@ -52,6 +52,8 @@ def splitter(places: TopicLedgers, min_partitions: int, part_bytes: int = PART_B
     """
 
     def split(ranges: list[Range]) -> list[Range]:
+        compacted = [part for part in ranges if part.compacted]  # one task reads it (`eos.source.compacted_topic`)
+        ranges = [part for part in ranges if not part.compacted]
         stretches = [list(_stretches(part, _known(places, part))) for part in ranges]
         totals = [sum(one.entries for one in some) for some in stretches]
         everything = max(1, sum(totals))
@@ -60,7 +62,7 @@ def splitter(places: TopicLedgers, min_partitions: int, part_bytes: int = PART_B
             by_share = -(-min_partitions * entries // everything)
             by_size = -(-sum(one.size for one in some) // part_bytes)
             cut += cut_at(part, _inner(some, min(max(by_share, by_size), entries)), places)
-        return cut
+        return compacted + cut
 
     return split
 

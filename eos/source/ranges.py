@@ -32,7 +32,8 @@ class Range:
         end_delivered: whether `end` holds a message that readers get; then it must arrive.
         first: the first message after a start that proves nothing, as it was found when the read was planned. Then
             reading begins with it. None where nobody looked.
-        compacted: whether what compaction left is read; then nothing must arrive, since it may be at work meanwhile.
+        compacted: whether what compaction left is read, and later messages. Then nothing must arrive, and reading goes
+            on past the end, to the last message there is (`eos.source.compacted_topic`).
     """
 
     topic: str

@@ -88,7 +88,7 @@ OPTIONS: tuple[SourceOption, ...] = (
         "readCompacted",
         "`false`",
         _BATCH,
-        "read the newest message of each key of a compacted topic, and later messages.",
+        "read the newest message of each key of a compacted topic, and later messages, to the last one there is.",
     ),
     _both(
         "valueFormat",

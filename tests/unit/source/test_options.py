@@ -262,6 +262,9 @@ def test_no_time_is_looked_for_in_what_compaction_left() -> None:
     for boundary in ("startingtime", "endingtime"):
         with pytest.raises(InvalidInput, match="readCompacted reads what compaction left, and no broker looks"):
             options("batch", {"readcompacted": "true", boundary: "5"})
+    with pytest.raises(InvalidInput, match="up to an earlier end keys would be missing"):
+        options("batch", {"readcompacted": "true", "endingoffsets": '{"t": "5:3"}'})
+    assert options("batch", {"readcompacted": "true", "endingoffsets": "latest"}).compacted
     with pytest.raises(InvalidInput, match="'readCompacted' is for a batch read"):
         stream(readcompacted="true")
 

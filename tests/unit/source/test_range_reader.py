@@ -196,14 +196,6 @@ def test_the_first_message_behind_an_entry_is_waited_for() -> None:
     assert first_behind("t", EntryId(-1, 0), Script([[["5:3"]]]).open).entry == at("5:3")
 
 
-@pytest.mark.parametrize("arrivals", [["5:4", "5:5", "6:0"], ["5:4", "5:5"], ["6:1"], []])
-def test_compaction_may_take_the_start_and_the_end_away(arrivals: list[str]) -> None:
-    part = Range("t", Position(at("4:3")), at("5:9"), compacted=True)
-    script = Script([[list(arrivals)] if arrivals else []], last="5:5")
-    assert read(part, script) == [one for one in arrivals if one < "5:9"]
-    assert script.opened == [(at("4:3"), False)]
-
-
 def test_the_first_message_of_a_table_is_still_the_one_that_was_planned() -> None:
     part = Range("t", Position.parse("pinned 5:3"), at("5:9"), first=at("5:5"))
     assert read(part, Script([[["5:5", "5:9"]]])) == ["5:5", "5:9"]

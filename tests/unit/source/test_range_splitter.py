@@ -85,6 +85,13 @@ def test_a_large_range_is_cut_without_being_asked_to() -> None:
     assert len(splitter(brokers, 5, part_bytes=100)(everything)) == 5
 
 
+def test_what_compaction_left_is_read_by_one_task() -> None:
+    brokers = Stored(t=FakeTopic(entries(5, 0, 99)))
+    part = Range("t", BEGINNING, at("5:99"), compacted=True)
+    assert splitter(brokers, 4)([part]) == [part]
+    assert brokers.asked == 0
+
+
 def test_only_the_first_part_begins_where_the_range_was_seen_to_begin() -> None:
     part = Range("t", BEGINNING, at("5:3"), first=at("5:0"))
     cut = splitter(Stored(t=FakeTopic(entries(5, 0, 3))), 2)([part])
