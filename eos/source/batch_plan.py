@@ -110,16 +110,21 @@ def batch_ranges(
             part = Range(topic, begin, finish, end_delivered=finish == last, compacted=wanted.compacted)
             if wanted.compacted:
                 ranges.append(part)
-                continue
-            try:
-                first = brokers.first(topic, begin.entry.next).entry
-            except DataLost as gone:
-                lose(str(gone))
-                continue
-            # Also where nothing is left before the end: the task of such a range tells what was lost of it.
-            if first <= finish or finish.ledger < first.ledger or finish.entry >= 0:
-                ranges.append(replace(part, first=first))
+            else:
+                try:
+                    ranges += _begun(brokers, part)
+                except DataLost as gone:
+                    lose(str(gone))
+        _warn_if_gone(brokers, topic, start)  # last: what is removed after it takes the first message of the range too
     return ranges
+
+
+def _begun(brokers: BatchBrokers, part: Range) -> list[Range]:
+    """Return a range with the message that its task must begin with; nothing for a range without any."""
+    first = brokers.first(part.topic, part.start.entry.next).entry
+    # Also where nothing is left before the end: the task of such a range tells what was lost of it.
+    wanted = first <= part.end or part.end.ledger < first.ledger or part.end.entry >= 0
+    return [replace(part, first=first)] if wanted else []
 
 
 def _entry(position: Position) -> EntryId:
@@ -135,15 +140,22 @@ def _begin(brokers: BatchBrokers, topic: str, start: Boundary, last: EntryId | N
     if isinstance(place, str):
         return BEGINNING if last is None else Position(last)
     brokers.must_be_there(topic, place, last)
+    return before(place)
+
+
+def _warn_if_gone(brokers: BatchBrokers, topic: str, start: Boundary) -> None:
+    """Warn where a read was to begin with an entry that is no longer stored."""
+    place = place_of(start, topic) if start.where == "entries" else "earliest"
+    if isinstance(place, str):
+        return
     begin = before(place)
-    if last is not None and (first := brokers.place(topic, begin.entry)) > begin.entry:
+    if (first := brokers.place(topic, begin.entry)) > begin.entry:
         log.warning(
             "startingOffsets begins at %s on %s, which is no longer stored: the topic begins after %s now. Messages "
             "after %s that retention or a command has deleted are not read. The source cannot know whether there were "
             'any. To read what is left without this warning, name "earliest".',
             *(place, topic, first, begin.entry),
         )
-    return begin
 
 
 def _finish(brokers: BatchBrokers, topic: str, end: Boundary, last: EntryId) -> EntryId:

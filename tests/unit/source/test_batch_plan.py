@@ -12,7 +12,7 @@ from eos.source.batch_plan import Wanted, batch_ranges
 from eos.source.boundaries import Boundary
 from eos.source.errors import DataLost
 from eos.source.offsets import BEGINNING, Position
-from eos.source.ranges import Range
+from eos.source.ranges import Found, Range
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
 
 T, P0, P1 = "persistent://a/b/t", "persistent://a/b/t-partition-0", "persistent://a/b/t-partition-1"
@@ -136,3 +136,15 @@ def test_a_named_start_that_is_no_longer_stored_is_said(
     assert len(batch_ranges(brokers, by(p0=place), LATEST)) == 1
     words = f"startingOffsets begins at {place} on {P0}, which is no longer stored: the topic begins after 5:0 now"
     assert (words in caplog.text) is said
+
+
+def test_a_named_start_that_is_removed_while_the_read_is_planned_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    class Trimmed(Timed):
+        def first(self, topic: str, entry: EntryId) -> Found:
+            self.held[topic] = FakeTopic(entries(6, 0, 1), place=at("6:-1"))
+            return super().first(topic, entry)
+
+    brokers = Trimmed(**{P0: FakeTopic(entries(5, 0, 3) + entries(6, 0, 1))})
+    (part,) = batch_ranges(brokers, by(p0="5:2"), LATEST)
+    assert part == between(pinned("5:1"), "6:1", "6:0")
+    assert f"startingOffsets begins at 5:2 on {P0}, which is no longer stored" in caplog.text
