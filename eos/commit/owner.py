@@ -224,10 +224,31 @@ class Owner:
         return self.client.coordinator(self._takeover.coordinator)
 
     def open(self) -> TxnId:
-        """Open the transaction of a batch: it is in hand until it has ended."""
+        """Open the transaction of a batch: it is in hand until it has ended.
+
+        Raises InvalidInput where the coordinator gives a number again.
+        """
         txn = self.coordinator().new_transaction(round(self.waits.settings.ttl_s * 1000))
         self.in_hand = InHand(txn)
+        self._refuse_a_number_given_before(txn)
         return txn
+
+    def _refuse_a_number_given_before(self, txn: TxnId) -> None:
+        """Refuse a transaction that would not be told from an aborted one: its rows would be hidden once committed.
+
+        A coordinator counts up for ever, so only one that has lost its log gives a number that is not a new one.
+        """
+        last = self.view.intent
+        if last is None or last.txn.coordinator != txn.coordinator or last.txn < txn:
+            return
+        raise InvalidInput(
+            f"transaction coordinator {txn.coordinator} gave transaction {txn}, and {last.txn} was opened there"
+            " before. It counts from the beginning again, so its log was lost or deleted"
+            f" (persistent://pulsar/system/__transaction_log_{txn.coordinator}). Topics remember aborted transactions"
+            " by number, and would hide the rows of a new one with the same number. Nothing of the batch is written."
+            f" Open transactions at this coordinator with any client, and abort them, until it has passed {last.txn}."
+            " Then start the query again. A new name of the sink does not help"
+        )
 
     def commit(self, sent: Callable[[], None]) -> EndAnswer:
         """Ask once for the commit of the transaction in hand; `settle` is due unless it answers COMMITTED."""

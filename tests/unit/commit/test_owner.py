@@ -27,7 +27,7 @@ from eos.errors import (
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client, Hold
-from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
+from tests.simulation.job import CONTROL, DATA, NAME, InTurn, WriteData, partitions_of, rows_of
 from tests.simulation.world import Alone
 
 SETTINGS = OwnerSettings(ttl_s=60, patience_s=30)
@@ -398,3 +398,32 @@ def test_closing_survives_a_lost_connection(world: Alone) -> None:
     world.failing = {"CLOSE_PRODUCER": [(LOST, False)]}
     owner.close()
     owner.close()
+
+
+# ---- a coordinator that has lost its log
+
+
+def test_a_transaction_whose_number_was_given_before_is_not_written_into(world: Alone) -> None:
+    """Topics hide rows by the number of an aborted transaction: a later one with it would be committed in vain."""
+    owner = owning(world)
+    commit(world, owner, 0)
+
+    class Fails(WriteData):
+        def finish(self) -> None:
+            super().finish()
+            raise NotCommitted("a task failed")
+
+    with pytest.raises(NotCommitted):
+        attempt(owner, 1, Identity("query", "run-1", "offsets 1"), Fails(Client(world), 1))
+    used = world.broker.coordinators[bound_coordinator(NAME, 4)]
+    last, used.count = used.count, used.count - 1  # the next transaction has the number of the aborted one
+    stored = {topic: len(world.broker.topic(topic).entries) for topic in DATA}
+    with pytest.raises(InvalidInput, match=r"counts from the beginning again.*Nothing of the batch is written"):
+        commit(world, owner, 1)
+    assert stored == {topic: len(world.broker.topic(topic).entries) for topic in DATA}
+    assert not any(c.open for c in world.broker.coordinators), "it was aborted"
+    used.count = last
+    commit(world, owner, 1)
+    for topic in DATA:
+        wanted = [row for batch in (0, 1) if topic in partitions_of(batch) for row in rows_of(batch, topic)]
+        assert [entry.data for entry in world.broker.topic(topic).readable()] == wanted
