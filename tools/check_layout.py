@@ -28,6 +28,7 @@ NO_MODULE = {
     "pulsar/protocol/test_tables": "what holds for the tables of all machines",
     "statestore/drills/chaos/test_chaos_parts": "the parts of a drill's chaos together, without a cluster",
     "test_troubleshooting": "the messages that pages of docs/ quote, of all modules",
+    "test_child_process": "the processes that the tests start, by tests/child_process.py",
     "test_planner": "how the tests themselves are run, by tests/planner.py",
 }
 """Tests that are of a package, and not of one module."""

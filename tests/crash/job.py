@@ -113,9 +113,6 @@ class Job:
         _, step, phase, batch_id = self.fault
         return Gate(Moment(Step(step), phase, batch_id), self.fault_folder)  # type: ignore[arg-type]
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
 
 def prepare_input(folder: Path, files: int, rows: int) -> None:
     """Write `files` files of `rows` numbered rows each, in the order Spark will take them."""

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,57 +11,21 @@ from statestore.drills.judge.accounting import Expected, OutputRow, account
 from statestore.drills.judge.findings import Account
 from statestore.drills.judge.oracle import read_all
 from statestore.drills.later_transactions import end_later_transactions
+from tests.child_process import ChildProcess, python
 from tests.crash.job import Job, expected_rows
 from tests.spark_session import quick_start
 
-ROOT = Path(__file__).resolve().parents[2]
 
-
-class Driver:
-    """One driver process, in a process group of its own. Its JVM belongs to the group too."""
+class Driver(ChildProcess):
+    """One driver process."""
 
     def __init__(self, job: Job) -> None:
-        self.job = job
-        self.log = Path(job.folder, "driver.log")
-        self.output = ""
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.crash.job", job.to_json()],
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**os.environ, **quick_start()},
-                start_new_session=True,
-            )
-
-    def wait(self, timeout: float = 900) -> int:
-        """Wait for the end and return the exit code; negative: the signal that ended it."""
-        try:
-            self.output += self.process.communicate(timeout=timeout)[0]
-        finally:
-            self.kill()
-        return self.process.returncode
+        super().__init__(python("tests.crash.job", job), Path(job.folder, "driver.log"), quick_start())
 
     def metrics(self) -> dict[str, Any]:
         """Return the sink's counters, which the driver printed at its end."""
         (line,) = (line for line in self.output.splitlines() if line.startswith("metrics "))
         return dict(json.loads(line.removeprefix("metrics ")))
-
-    def kill(self) -> None:
-        """SIGKILL the driver and its JVM."""
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-
-    def finish(self) -> None:
-        """Wait for its end, which must be a good one."""
-        code = self.wait()
-        assert code == 0, f"the driver ended with {code}:\n{self.tail()}"
-
-    def tail(self) -> str:
-        """Return the end of the driver's log."""
-        return self.log.read_text()[-6_000:]
 
 
 def run_to_end(job: Job) -> Driver:

@@ -12,7 +12,7 @@ import json
 import random
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.waiting import until_tasks_end
@@ -34,10 +34,6 @@ class Stopping:
     rounds: int
     seed: int = 7
     longest_s: float = 2.5
-
-    def to_json(self) -> str:
-        """Return it as an argument of the command line."""
-        return json.dumps(asdict(self))
 
     def topic_of(self, place: int) -> str:
         """Return the topic that this round writes."""

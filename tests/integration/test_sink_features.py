@@ -310,6 +310,6 @@ def test_each_row_once_by_the_tasks_and_then_by_the_driver(pulsar: Any, make_top
     witness = Witness(str(tmp_path / "steps"))
     driver = run_to_end(prepare(pulsar.service_url, topic, tmp_path, FILES, ROWS, conf=conf, witness=witness.path))
     senders = [witness.pids(Step.FIRST_SEND, batch_id) for batch_id in range(FILES)]
-    assert [pids == {driver.process.pid} for pids in senders] == [False, True, True]
+    assert [pids == {driver.pid} for pids in senders] == [False, True, True]
     result = account_for(pulsar.service_url, topic, FILES, ROWS)
     assert result.is_exact(), result

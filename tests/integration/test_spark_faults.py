@@ -6,8 +6,6 @@ The drivers run in processes of their own, so that each has the master it needs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,9 @@ import psutil
 import pytest
 
 from eos.local.jvm import QUICK_START
+from tests.child_process import ROOT
 from tests.crash.job import Job, prepare
-from tests.crash.process import ROOT, Driver, account_for
+from tests.crash.process import Driver, account_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -43,15 +42,6 @@ def by_tasks(pulsar: Any, make_topic: Any, folder: Path, **fields: Any) -> Job:
     return prepare(pulsar.service_url, topic, folder, FILES, ROWS, small_batch_rows=0, **fields)
 
 
-@contextmanager
-def started(job: Job) -> Iterator[Driver]:
-    driver = Driver(job)
-    try:
-        yield driver
-    finally:
-        driver.kill()
-
-
 def expect_exact(job: Job) -> None:
     result = account_for(job.service_url, job.topic, FILES, ROWS)
     assert result.is_exact(), result
@@ -70,7 +60,7 @@ def test_a_killed_executor_makes_spark_run_partitions_twice(pulsar: Any, make_to
         spread=8,
         fault=("gate", "first-send", "before", 1),
     )
-    with started(job) as driver:
+    with Driver(job) as driver:
         zombie = psutil.Process(job.gate.wait())
         daemon = zombie.parent()
         assert daemon is not None
@@ -98,7 +88,7 @@ def test_a_killed_python_worker(pulsar: Any, make_topic: Any, tmp_path: Path) ->
     job = by_tasks(
         pulsar, make_topic, tmp_path, master="local[2,4]", spread=4, fault=("kill-worker", "first-send", "after", 1)
     )
-    with started(job) as driver:
+    with Driver(job) as driver:
         driver.finish()
         assert Path(job.fault_folder, "killed").exists()
         assert driver.metrics()["attempts"] == FILES + 1
@@ -120,7 +110,7 @@ def test_without_a_transaction_a_task_that_lost_its_python_worker_writes_again(
         fault=("kill-worker", "all-sent", "after", 1),
         options={"guarantee": "at-least-once"},
     )
-    with started(job) as driver:
+    with Driver(job) as driver:
         driver.finish()
         assert Path(job.fault_folder, "killed").exists()
         assert driver.metrics()["attempts"] == driver.metrics()["committed"] == FILES
@@ -131,9 +121,9 @@ def test_without_a_transaction_a_task_that_lost_its_python_worker_writes_again(
 
 def test_a_second_driver_fences_the_first(pulsar: Any, make_topic: Any, tmp_path: Path) -> None:
     first = by_tasks(pulsar, make_topic, tmp_path, fault=("gate", "end-sent", "before", 1))
-    with started(first) as one:
+    with Driver(first) as one:
         stopped = first.gate.wait()
-        with started(replace(first, fault=None)) as other:
+        with Driver(replace(first, fault=None)) as other:
             other.finish()
             done = other.metrics()
         os.kill(stopped, 0)

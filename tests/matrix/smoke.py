@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -26,14 +26,16 @@ from typing import Any, Final
 from eos.local import LocalPulsar
 from eos.local.jars import PULSAR_VERSION
 from eos.pulsar.net.admin import Admin
+from tests.child_process import ChildProcess, python
 from tests.conftest import START_S, create_topic
 from tests.crash.job import Job, expected_rows, prepare
 from tests.reading import values_of
 from tools.matrix_page import merged
 
-ROOT = Path(__file__).resolve().parents[2]
 FILES, ROWS = 5, 60
 KILLED: Final = -9
+_SHOWN: Final = 200
+"""Characters of an error; all of it is in the log."""
 WORKED, CANT, FAILED = "worked", "can't", "failed"
 ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -74,7 +76,6 @@ class Smoke:
         here = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
         self.environment = {
             **here,
-            "PYTHONPATH": str(ROOT),
             "PYSPARK_PYTHON": self.python,
             "PYSPARK_DRIVER_PYTHON": self.python,
             "SPARK_HOME": home,
@@ -88,25 +89,10 @@ class Smoke:
         with Admin(self.admin_url) as admin:
             return {"spark": said[0], "pulsar": admin.version(), "python": said[1]}
 
-    def run(self, part: str, *module: str) -> tuple[int, str]:
-        """Run a module; return its exit code and what it said in all its runs. Its log stays in the folder."""
-        log = self.folder / f"{part}.log"
-        with log.open("a") as out:
-            process = subprocess.Popen(
-                [self.python, "-m", *module],
-                cwd=ROOT,
-                env=self.environment,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            try:
-                code = process.wait(self.timeout_s)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
-                process.wait()
-                code = 1
-        return code, log.read_text(errors="replace")
+    def run(self, part: str, module: str, *arguments: object) -> int:
+        """Run a module; return its exit code. Its log stays in the folder."""
+        command = python(module, *arguments, program=self.python)
+        return ChildProcess(command, self.folder / f"{part}.log", self.environment, inherited={}).wait(self.timeout_s)
 
     def topic(self, part: str) -> str:
         """Make a topic of two partitions."""
@@ -125,10 +111,10 @@ class Smoke:
             crash_in=1 if fields.get("by_id") else 3,
             **fields,
         )
-        first, _ = self.run(part, "tests.crash.job", job.to_json())
+        first = self.run(part, "tests.crash.job", job)
         if first != KILLED:
             return f"the first run ended with {first}, and was not killed"
-        again, _ = self.run(part, "tests.crash.job", dataclasses.replace(job, crash=None).to_json())
+        again = self.run(part, "tests.crash.job", dataclasses.replace(job, crash=None))
         return f"the second run ended with {again}" if again else self.wrong(topic, job)
 
     def wrong(self, topic: str, job: Job) -> str:
@@ -142,13 +128,13 @@ class Smoke:
         """Run a command of `statestore`. Return what is wrong, or ""."""
         if not self.checkpoint:
             return "there is no checkpoint: the part before failed"
-        code, _ = self.run(part, "statestore", *words)
+        code = self.run(part, "statestore", *words)
         return "" if code in ok else f"it ended with {code}"
 
     def by_name(self, part: str, topic: str, values: Sequence[str]) -> str:
         """Read or write by name."""
         given = {"service_url": self.service_url, "topic": topic, "folder": str(self.folder / part), "values": values}
-        code, _ = self.run(part, "tests.matrix.by_name", part, json.dumps(given))
+        code = self.run(part, "tests.matrix.by_name", part, given)
         return "" if code == 0 else f"it ended with {code}"
 
     def parts(self) -> Iterator[tuple[str, Callable[[], str]]]:
@@ -213,7 +199,7 @@ class Smoke:
             "folder": str(self.folder / part),
             "values": [str(number) for number in range(FILES * ROWS)],
         }
-        code, _ = self.run(part, "tests.matrix.catalog", door, json.dumps(given))
+        code = self.run(part, "tests.matrix.catalog", door, given)
         return "" if code == 0 else f"it ended with {code}"
 
     def write_by_name(self) -> str:
@@ -228,17 +214,17 @@ class Smoke:
         for part, attempt in self.parts():
             if only and not part.startswith(tuple(only)):
                 continue
-            before = {path: path.stat().st_size for path in self.folder.glob("*.log")}
+            before = self._logs()
             try:
                 problem = attempt()
             except Exception as error:
-                problem = repr(error)
-            yield answer(part, problem, self._said(before))
+                problem = repr(error)[:_SHOWN]
+            yield answer(
+                part, problem, "\n".join(path.read_text(errors="replace") for path in sorted(self._logs() - before))
+            )
 
-    def _said(self, before: Mapping[Path, int]) -> str:
-        return "\n".join(
-            path.read_text(errors="replace")[before.get(path, 0) :] for path in sorted(self.folder.glob("*.log"))
-        )
+    def _logs(self) -> set[Path]:
+        return {*self.folder.glob("*.log"), *self.folder.glob("*.out")}
 
 
 def answer(part: str, problem: str, said: str) -> Answer:
@@ -260,7 +246,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, help="a file of JSON with the newest answer of each part")
     parser.add_argument("--logs", type=Path, help="where the logs stay")
     given = parser.parse_args(arguments)
-    folder = given.logs or Path(tempfile.mkdtemp(prefix="smoke-"))
+    folder = given.logs.absolute() if given.logs else Path(tempfile.mkdtemp(prefix="smoke-"))
     folder.mkdir(parents=True, exist_ok=True)
     if given.service_url is None:
         with LocalPulsar(version=given.pulsar, start_timeout_s=START_S) as pulsar:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,7 @@ from pyspark.sql import functions as F
 
 import eos
 from eos.spark.query_stop import end_after_batch
-from tests.crash.process import ROOT
+from tests.child_process import ChildProcess, python
 from tests.crash.stopping import Stopping
 from tests.reading import values_of
 from tests.spark_session import quick_start
@@ -31,19 +28,12 @@ SPARKS_OWN = ("TaskContextImpl: Error in TaskCompletionListener", "[INTERNAL_ERR
 def test_a_stop_at_any_moment_is_no_error(pulsar: Any, make_topic: Any, tmp_path: Path, rounds: int) -> None:
     topics = [make_topic("stop", partitions=2) for _ in range(rounds // 2 + 1)]
     stopping = Stopping(pulsar.service_url, topics, str(tmp_path), rounds)
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.crash.stopping", stopping.to_json()],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **quick_start()},
-        timeout=540,
-    )
-    assert ran.returncode == 0, ran.stderr[-6_000:]
-    seen = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+    ran = ChildProcess(python("tests.crash.stopping", stopping), tmp_path / "driver.log", quick_start())
+    ran.finish()
+    seen = [json.loads(line) for line in ran.output.splitlines() if line.startswith("{")]
     assert [one["failed"] for one in seen] == [None] * rounds
     words = ("StackOverflow", "ERROR", "Traceback")
-    lines = [line for line in ran.stderr.splitlines() if not any(own in line for own in SPARKS_OWN)]
+    lines = [line for line in ran.log.read_text().splitlines() if not any(own in line for own in SPARKS_OWN)]
     errors = [line for line in lines if any(word in line for word in words)]
     assert errors == [], "\n".join(errors[:20])
     for topic in topics:
