@@ -108,14 +108,14 @@ class ChildProcess:
         """What it has written to standard output."""
         return self._out.read_text()
 
-    def until(self, ask: Callable[[], Answer], what: str = "it was not so", patience_s: float = PATIENCE_S) -> Answer:
-        """Ask until the answer is true, and return it. The process must live; a failure shows the end of its log."""
+    def until(self, ask: Callable[[], Answer], what: object = "", patience_s: float = PATIENCE_S) -> Answer:
+        """Ask as `tests.waiting.until` does. The process must live meanwhile. A failure shows the end of its log."""
 
         def asked() -> Answer:
             assert self.alive, f"the process has ended with {self._process.returncode}:\n{self.tail()}"
             return ask()
 
-        return until(asked, lambda: f"{what}:\n{self.tail()}", patience_s, pause_s=0.05)
+        return until(asked, lambda: f"{what() if callable(what) else what}:\n{self.tail()}", patience_s, pause_s=0.05)
 
     def wait(self, patience_s: float = PATIENCE_S) -> int:
         """Wait for its end and return the exit code; negative: the signal that ended it."""

@@ -2,57 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.child_process import ChildProcess, python
 from tests.spark_session import quick_start
 
-ROOT = Path(__file__).resolve().parents[2]
-POLL_S = 0.05
-PATIENCE_S = 900
 
-
-def launch(job: str, arguments: Mapping[str, Any], log: Path) -> subprocess.Popen[str]:
-    """Start the driver in a process group of its own, its Python workers with it."""
-    with log.open("a") as errors:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.soak.driver", job, json.dumps(arguments)],
-            cwd=log.parent,
-            env={**os.environ, **quick_start(with_bk=True), "PYTHONPATH": str(ROOT), "TZ": "UTC"},
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,
-        )
-
-
-def answer(started: subprocess.Popen[str], log: Path) -> dict[str, Any]:
-    """Wait for the end of a driver, and return what it says."""
-    try:
-        said, _ = started.communicate(timeout=PATIENCE_S)
-    finally:
-        kill(started)
-    assert started.returncode == 0, log.read_text()[-4_000:]
-    found: dict[str, Any] = json.loads(said.splitlines()[-1])
-    return found
-
-
-def kill(started: subprocess.Popen[str]) -> None:
-    """SIGKILL the driver, its JVM and its workers, wherever they are."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(started.pid, signal.SIGKILL)
-    started.wait()
-    if started.stdout is not None:
-        started.stdout.close()
+def launch(job: str, arguments: Mapping[str, Any], log: Path) -> ChildProcess:
+    """Start the driver."""
+    environment = {**quick_start(with_bk=True), "TZ": "UTC"}
+    return ChildProcess(python("tests.soak.driver", job, arguments), log, environment)
 
 
 def run_killed(arguments: Mapping[str, Any], log: Path, kills: int, seed: int) -> list[int]:
@@ -67,29 +30,24 @@ def run_killed(arguments: Mapping[str, Any], log: Path, kills: int, seed: int) -
     at = sorted(chance.sample(range(2, arguments["batches"] - 2), kills))
     found = []
     for threshold in at:
-        started = launch("run", arguments, log)
-        try:
-            _wait(started, arguments, threshold, log)
+        with launch("run", arguments, log) as started:
+            _wait(started, arguments, threshold)
             time.sleep(chance.random() * 0.8)
-        finally:
-            kill(started)
         found.append(min(_done(arguments).values()))
-    said = answer(launch("run", arguments, log), log)
-    assert said["failures"] == [], said["failures"]
+    failures = launch("run", arguments, log).answer()["failures"]
+    assert failures == [], failures
     return found
 
 
-def _wait(started: subprocess.Popen[str], arguments: Mapping[str, Any], threshold: int, log: Path) -> None:
-    batches, deadline = arguments["batches"], time.monotonic() + PATIENCE_S
-    before = _done(arguments)
-    while True:
+def _wait(started: ChildProcess, arguments: Mapping[str, Any], threshold: int) -> None:
+    batches, before = arguments["batches"], _done(arguments)
+
+    def worked() -> bool:
+        """Whether each query has done something since the last kill: else nothing of it was killed."""
         now = _done(arguments)
-        # Each query must have done something since the last kill: else nothing of it was killed.
-        if min(now.values()) >= threshold and all(now[name] > min(before[name], batches - 1) for name in now):
-            return
-        assert started.poll() is None, f"the driver ended by itself:\n{log.read_text()[-4_000:]}"
-        assert time.monotonic() < deadline, f"stalled at {now}:\n{log.read_text()[-4_000:]}"
-        time.sleep(POLL_S)
+        return min(now.values()) >= threshold and all(now[name] > min(before[name], batches - 1) for name in now)
+
+    started.until(worked, lambda: f"stalled at {_done(arguments)}")
 
 
 def _done(arguments: Mapping[str, Any]) -> dict[str, int]:

@@ -12,7 +12,7 @@ import statestore
 from eos.local import LocalCluster
 from statestore.hadoop.file_systems import Hadoop
 from tests.soak.checks import tree
-from tests.soak.kills import answer, launch
+from tests.soak.kills import launch
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 def test_a_flipped_byte_and_a_dead_bookie_are_named(cluster: LocalCluster, tmp_path: Path) -> None:
     root, options = tree(cluster.zookeeper, f"r{uuid.uuid4().hex[:10]}")
     arguments = {"root": root, "out": str(tmp_path / "out"), "pairs": [("hdfs", "deduplication")], "batches": 3}
-    log = tmp_path / "driver.log"
-    assert answer(launch("run", {**arguments, "options": options}, log), log)["failures"] == []
+    driver = launch("run", {**arguments, "options": options}, tmp_path / "driver.log")
+    assert driver.answer()["failures"] == []
     checkpoint = f"{root}hdfs-deduplication"
     assert statestore.verify(checkpoint, options=options, operators=1).findings == ()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.soak.checks import Pairs, check_checkpoints, check_ledgers, check_results, check_states, tree
-from tests.soak.kills import answer, launch, run_killed
+from tests.soak.kills import launch, run_killed
 from tests.soak.queries import PAIRS
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(2_400)]
@@ -25,16 +25,12 @@ def soak(zookeeper: str, folder: Path, pairs: Pairs, batches: int, kills: int) -
     assert len(at) == kills
     check_results(folder / "killed", pairs, batches)
     local = {"root": f"file://{folder}/local", "out": str(folder / "out"), "pairs": pairs, "batches": batches}
-    said = answer(launch("run", local, folder / "local.log"), folder / "local.log")
-    assert said["failures"] == []
+    assert launch("run", local, folder / "local.log").answer()["failures"] == []
     check_results(folder / "out", pairs, batches)
     states, others = [
-        answer(
-            launch(
-                "read", {"root": place, "pairs": pairs, "batch": batches - 1, "options": chosen}, folder / "read.log"
-            ),
-            folder / "read.log",
-        )
+        launch(
+            "read", {"root": place, "pairs": pairs, "batch": batches - 1, "options": chosen}, folder / "read.log"
+        ).answer()
         for place, chosen in ((root, options), (local["root"], {}))
     ]
     check_states(states, others, pairs)

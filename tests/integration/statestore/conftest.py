@@ -8,11 +8,7 @@ own (`run_job`).
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -24,14 +20,14 @@ import pytest
 from statestore.checkpoint import committed, needs_of
 from statestore.checkpoint.files import HadoopFiles
 from statestore.hadoop.file_systems import Hadoop
+from tests.child_process import ChildProcess, python
 from tests.soak.queries import run
 from tests.spark_session import quick_start
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 RunJob = Callable[..., dict[str, Any]]
-StartJob = Callable[..., "subprocess.Popen[str]"]
+StartJob = Callable[..., ChildProcess]
 OwnTree = tuple[str, dict[str, str]]
 
 
@@ -60,42 +56,18 @@ def start_job(tmp_path: Path) -> Iterator[StartJob]:
     """Start jobs.py in a process of its own, killed at the end: `start_job("count", checkpoint=…, files=…)`."""
     with contextlib.ExitStack() as stack:
 
-        def start(job: str, **arguments: Any) -> subprocess.Popen[str]:
-            arguments.setdefault("master", "local[2]")
-            process = stack.enter_context(
-                subprocess.Popen(
-                    [sys.executable, str(HERE / "jobs.py"), job, json.dumps(arguments)],
-                    cwd=tmp_path,
-                    env={**os.environ, **quick_start(with_bk=True), "PYTHONPATH": str(ROOT), "TZ": "UTC"},
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    start_new_session=True,
-                )
-            )
-            stack.callback(_end, process)
-            return process
+        def start(job: str, **arguments: Any) -> ChildProcess:
+            command = python("tests.integration.statestore.jobs", job, {"master": "local[2]", **arguments})
+            environment = {**quick_start(with_bk=True), "TZ": "UTC"}
+            return stack.enter_context(ChildProcess(command, tmp_path / "job.log", environment))
 
         yield start
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def answer_of(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Wait for a job and return its answer."""
-    out, err = process.communicate(timeout=400)
-    assert process.returncode == 0, err[-6_000:]
-    answer: dict[str, Any] = json.loads(out.splitlines()[-1])
-    return answer
 
 
 @pytest.fixture
 def run_job(start_job: StartJob) -> RunJob:
     """Run jobs.py to its end: `run_job("count", checkpoint=…, files=…, master=…)`; returns its answer."""
-    return lambda job, **arguments: answer_of(start_job(job, **arguments))
+    return lambda job, **arguments: start_job(job, **arguments).answer()
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Spark jobs that tests run in a process of their own: `python jobs.py NAME '{"argument": …}'` prints one JSON line."""
+"""Spark jobs that tests run in a process of their own: `start_job` of conftest.py. Each prints one line of JSON."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import uuid
 from contextlib import ExitStack
 from functools import partial
@@ -13,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.child_process import ChildProcess
 from tests.soak.checks import check_checkpoints, check_ledgers, check_results, results, tree
-from tests.soak.kills import answer, kill, launch, run_killed
+from tests.soak.kills import launch, run_killed
 from tests.waiting import until
 
 PAIRS = [("hdfs", "deduplication"), ("changelog2", "aggregation")]
@@ -57,21 +57,19 @@ def test_spark_ends_one_of_two_drivers_and_the_other_goes_on(provider: str, zook
     with ExitStack() as stack:
         drivers = []
         for out, log in zip(outs, logs, strict=True):
-            drivers.append(launch("run", arguments(out, FOR_EVER), log))
-            stack.callback(kill, drivers[-1])
+            drivers.append(stack.enter_context(launch("run", arguments(out, FOR_EVER), log)))
             until(partial(began, out / name, drivers), f"no batch in {out}", PATIENCE_S)
         until(lambda: ended(drivers), "neither of two drivers ended", PATIENCE_S)
-        loser = 0 if drivers[0].poll() is not None else 1
-        said = json.loads(drivers[loser].communicate()[0].splitlines()[-1])
+        loser = 1 if drivers[0].alive else 0
+        said = drivers[loser].answer()
         assert any(words in str(said["failures"]) for words in TOLD_BY_SPARK), said
         winner = 1 - loser
         reached = max(batches_in(outs[winner] / name), default=-1)
-        until(
+        drivers[winner].until(
             lambda: max(batches_in(outs[winner] / name), default=-1) > reached + 2,
             "no more batches of the other",
             PATIENCE_S,
         )
-        assert drivers[winner].poll() is None, logs[winner].read_text()[-2_000:]
     for out in outs:
         for batch in batches_in(out / name):
             given = [tuple(row) for row in json.loads((out / name / f"{batch}.json").read_text())]
@@ -81,8 +79,8 @@ def test_spark_ends_one_of_two_drivers_and_the_other_goes_on(provider: str, zook
     done = max(batch for out in outs for batch in batches_in(out / name))
     for out in outs:
         shutil.copytree(out, tmp_path / "all", dirs_exist_ok=True)
-    after = answer(launch("run", arguments(tmp_path / "all", done + 4), tmp_path / "after.log"), tmp_path / "after.log")
-    assert after["failures"] == []
+    after = launch("run", arguments(tmp_path / "all", done + 4), tmp_path / "after.log")
+    assert after.answer()["failures"] == []
     check_results(tmp_path / "all", pairs, done + 4)
     check_checkpoints(root, options, pairs)
     check_ledgers(root, options)
@@ -92,9 +90,9 @@ def batches_in(folder: Path) -> set[int]:
     return {int(file.stem) for file in folder.glob("*.json")}
 
 
-def began(output: Path, drivers: list[subprocess.Popen[str]]) -> bool:
+def began(output: Path, drivers: list[ChildProcess]) -> bool:
     return bool(batches_in(output)) or ended(drivers)
 
 
-def ended(drivers: list[subprocess.Popen[str]]) -> bool:
-    return any(driver.poll() is not None for driver in drivers)
+def ended(drivers: list[ChildProcess]) -> bool:
+    return not all(driver.alive for driver in drivers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,13 +11,13 @@ import psutil
 import pytest
 
 from statestore.hadoop.file_systems import Hadoop
-from tests.integration.statestore.conftest import RunJob, StartJob, answer_of
+from tests.child_process import ChildProcess
+from tests.integration.statestore.conftest import RunJob, StartJob
 from tests.integration.statestore.test_cli import Statestore
 from tests.integration.statestore.test_cli import statestore as statestore
 from tests.leaks import Left
 from tests.secured_bk import SECRET, USER, SecuredBk
 from tests.secured_bk import secured_bk as secured_bk
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 CANARY = "canary-of-secrets"
@@ -68,16 +67,15 @@ def test_a_killed_query_goes_on_and_the_tools_see_it(
     told = [(2, "")]
 
     def committed() -> bool:
-        assert first.poll() is None, first.communicate()[1][-4_000:]
         told[0] = statestore("cat", f"{checkpoint}/commits/0", *given)
         return told[0][0] == 0
 
-    until(committed, lambda: told[0][1])
+    first.until(committed, lambda: told[0][1])
     left.add("command lines", command_lines(first))
     first.kill()
     (files / "2.txt").write_text("b\nc\n")
-    again = start_job("count", checkpoint=checkpoint, files=str(files))
-    assert answer_of(again)["counts"] == {"a": 2, "b": 2, "c": 1}
+    again = run_job("count", checkpoint=checkpoint, files=str(files))
+    assert again["counts"] == {"a": 2, "b": 2, "c": 1}
 
     listed, names = statestore("ls", checkpoint, "--json", *given)
     assert (listed, "offsets" in names, "state" in names) == (0, True, True), names
@@ -100,7 +98,7 @@ def test_a_killed_query_goes_on_and_the_tools_see_it(
     assert left.holding(SECRET) == set()
 
 
-def command_lines(process: subprocess.Popen[str]) -> str:
+def command_lines(process: ChildProcess) -> str:
     """The arguments and the environment of a process and those that it started, as all, or its user, can list them."""
     first = psutil.Process(process.pid)
     living = [one for one in (first, *first.children(recursive=True)) if one.status() != psutil.STATUS_ZOMBIE]

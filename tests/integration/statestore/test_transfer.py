@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ from statestore.checkpoint import LocalFiles, batch_ids, committed, transfer
 from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.inspection import inspect
 from statestore.hadoop.file_systems import Hadoop
+from tests.child_process import ChildProcess
 
 WORDS = ("state", "is", "what", "a", "query", "knows", "of", "the", "rows", "it", "has", "seen")
 
@@ -37,15 +35,16 @@ class Feeder:
         self.files += 1
 
 
-def feed_until_committed(feeder: Feeder, process: subprocess.Popen[str], hadoop: Hadoop, uri: str, batch: int) -> None:
+def feed_until_committed(feeder: Feeder, process: ChildProcess, hadoop: Hadoop, uri: str, batch: int) -> None:
     """Keep the query a few files ahead: each is a batch."""
-    deadline = time.monotonic() + 400
-    while (done := max(committed(HadoopFiles(hadoop, uri)), default=-1)) < batch:
-        assert process.poll() is None, process.communicate()[1][-4_000:]
-        assert time.monotonic() < deadline, f"no batch {batch} in time"
+
+    def reached() -> bool:
+        done = max(committed(HadoopFiles(hadoop, uri)), default=-1)
         if feeder.files < done + 4:
             feeder.feed()
-        time.sleep(0.1)
+        return done >= batch
+
+    process.until(reached, f"no batch {batch} in time")
 
 
 @pytest.mark.timeout(1_800)
@@ -65,9 +64,7 @@ def test_the_copy_of_a_running_query_goes_on_to_the_same_result(
     copied = transfer.copy_checkpoint(hadoop, f"{bk}/q", target, lambda *now: told.append(now))
     feed_until_committed(feeder, process, hadoop, f"{bk}/q", copied.batch_id + 2)
     stop.touch()
-    out, err = process.communicate(timeout=400)
-    assert process.returncode == 0, err[-4_000:]
-    whole = json.loads(out.splitlines()[-1])["counts"]
+    whole = process.answer()["counts"]
     assert whole == feeder.counts
 
     files = HadoopFiles(hadoop, target)
