@@ -24,8 +24,6 @@ from tests.child_process import ChildProcess, python
 from tests.soak.queries import run
 from tests.spark_session import quick_start
 
-ROOT = Path(__file__).resolve().parents[3]
-
 RunJob = Callable[..., dict[str, Any]]
 StartJob = Callable[..., ChildProcess]
 OwnTree = tuple[str, dict[str, str]]

@@ -7,7 +7,8 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import eos
 from eos.config import Cluster
+from eos.pulsar.net.client import Client
 from statestore.cli.options import settings_of
 from statestore.hadoop.session import session
 from statestore.roll_forward import Output
+from tests.child_process import ChildProcess, python
 from tests.waiting import until_batch
 
 ROWS = 10  # in each batch
@@ -46,9 +49,9 @@ class CountingJob:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For a process that is to run this job."""
+        """What tells a process to run this job."""
         fields = {"service_url": self.service_url, "topic": self.topic, "name": self.name}
-        return {**os.environ, "IN_STEP_JOB": json.dumps(fields), "PYSPARK_PYTHON": sys.executable}
+        return {"IN_STEP_JOB": json.dumps(fields)}
 
     @property
     def output(self) -> Output:
@@ -91,6 +94,22 @@ class CountingJob:
         finally:
             query.stop()
         self.close()
+
+    @contextmanager
+    def at_work(self, checkpoint: str, log: Path) -> Iterator[ChildProcess]:
+        """Run it in a process of its own, from when that has committed a batch, to the end of the block."""
+        before = newest(self.output)
+        command = python("tests.integration.statestore.in_step_job", checkpoint)
+        with ChildProcess(command, log, self.environment) as child:
+            child.until(lambda: newest(self.output) > before)
+            yield child
+
+
+def newest(output: Output) -> int:
+    """The newest batch that a sink has committed, -1 where there is none."""
+    with Client(output.cluster) as client:
+        marker = output.log(client).newest
+    return -1 if marker is None else marker.batch_id
 
 
 def counted(batch: int) -> dict[int, int]:

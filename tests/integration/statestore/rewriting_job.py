@@ -18,7 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +55,6 @@ class Work:
     die: str = ""
     die_when: str = ""
     fails: bool = False
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
 
 
 def sums(rows: DataFrame) -> DataFrame:

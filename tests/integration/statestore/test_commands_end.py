@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +11,11 @@ import typer
 from pyspark.sql import SparkSession
 
 from statestore.cli.app import typer_app
+from tests.child_process import ChildProcess, python
 from tests.conftest import MakeTopic
-from tests.integration.statestore.conftest import ROOT
 from tests.integration.statestore.in_step_job import CountingJob
-from tests.integration.statestore.test_roll_forward import made, newest
+from tests.integration.statestore.test_roll_forward import made
 from tests.traces import traces
-from tests.waiting import until
 
 JOB = "tests.integration.statestore.in_step_job"
 CONF = [
@@ -82,26 +76,15 @@ def test_no_command_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def running(bk: str, spark: SparkSession, pulsar: Any, make_topic: MakeTopic) -> Iterator[tuple[CountingJob, str]]:
+def running(
+    bk: str, spark: SparkSession, pulsar: Any, make_topic: MakeTopic, tmp_path: Path
+) -> Iterator[tuple[CountingJob, str]]:
     """A job at work, in a process of its own, and a name for its savepoint."""
     job, name = made(pulsar, make_topic)
     job.run_to(spark, f"{bk}/live", 2)
-    last = newest(job.output)
-    process = subprocess.Popen(
-        [sys.executable, "-m", JOB, f"{bk}/live"],
-        cwd=ROOT,
-        env=job.environment,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        until(lambda: process.poll() is not None or newest(job.output) > last, patience_s=200, pause_s=0.5)
+    with job.at_work(f"{bk}/live", tmp_path / "driver.log") as process:
         yield job, name
-        assert process.poll() is None
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        assert process.alive
 
 
 @pytest.mark.soak
@@ -113,14 +96,9 @@ def test_a_command_that_ends_well_prints_no_stack_trace(
     topic = f"{pulsar.service_url}/{make_topic('savepoints').removeprefix('persistent://')}"
     found = {}
     for line in lines(bk, saved, topic, job, tmp_path):
-        said = subprocess.run(
-            [sys.executable, "-m", "statestore.cli.app", *line],
-            cwd=ROOT,
-            env=job.environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        if said.returncode or traces(said.stdout + said.stderr):
-            found[" ".join(line[:2])] = said.returncode, (said.stdout + said.stderr)[-3_000:]
+        command = ChildProcess(python("statestore.cli.app", *line), tmp_path / "command.log", job.environment)
+        code = command.wait()
+        said = command.output + command.log.read_text()
+        if code or traces(said):
+            found[" ".join(line[:2])] = code, said[-3_000:]
     assert found == {}

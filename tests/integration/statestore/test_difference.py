@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +18,8 @@ from statestore.cli import difference
 from statestore.cli.app import typer_app
 from statestore.savepoints import bookkeeper
 from statestore.savepoints.store import SavepointStore
-from tests.integration.statestore.conftest import BATCHES, ROOT
+from tests.child_process import ChildProcess, python
+from tests.integration.statestore.conftest import BATCHES
 from tests.integration.statestore.in_step_job import settings
 from tests.spark_session import quick_start
 from tests.waiting import until
@@ -104,36 +102,28 @@ def test_the_command_tells_of_two_savepoints(
 
 
 @pytest.mark.slow
-def test_what_a_killed_command_has_left_is_named_and_removed(checkpoints: dict[str, str], spark: SparkSession) -> None:
+def test_what_a_killed_command_has_left_is_named_and_removed(
+    checkpoints: dict[str, str], spark: SparkSession, tmp_path: Path
+) -> None:
     """It reads a savepoint in a place of its own. As long as it lives nobody takes that away."""
     uri, name = checkpoints["rocksdb"], f"s{uuid.uuid4().hex[:8]}"
     savepoints.create(name, uri)
     store = SavepointStore.of(uri, None, spark)
     copies = store.address.at(bookkeeper.COPIES).uri
-    command = [sys.executable, "-m", "statestore.cli.app", "diff", name, uri, "-o", "fs.bk.session.timeout.ms=12000"]
-    running = subprocess.Popen(
-        [*command, *(text for setting in settings() for text in ("--conf", setting))],
-        cwd=ROOT,
-        env={**os.environ, **quick_start(with_bk=True)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    command = python("statestore.cli.app", "diff", name, uri, "-o", "fs.bk.session.timeout.ms=12000")
+    conf = [text for setting in settings() for text in ("--conf", setting)]
 
     def copied() -> list[str]:
         there = store.hadoop.list(copies) if store.hadoop.status(copies) is not None else []
         return [one.name for one in there if one.name.startswith(name)]
 
-    try:
-        until(lambda: bool(copied()) or running.poll() is not None, patience_s=200)
-        os.killpg(running.pid, signal.SIGSTOP)
+    with ChildProcess([*command, *conf], tmp_path / "diff.log", quick_start(with_bk=True)) as running:
+        running.until(copied)
+        running.pause()
         (reading,) = copied()
         assert {one.name: one.state for one in store.all()}[reading] == "building"
         assert reading not in bookkeeper.remove_left(store, older_than_s=-60), "its process lives"
         assert copied() == [reading]
-    finally:
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
 
     until(lambda: reading in [one.name for one in bookkeeper.left_behind(store)])
     said = CliRunner().invoke(typer_app, ["orphans", uri])

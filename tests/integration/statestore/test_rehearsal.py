@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -25,12 +20,11 @@ from statestore.drills.journal import CheckEvent, NotTested, StepEvent, read
 from statestore.drills.judge.findings import Verdict
 from statestore.drills.report.summary import summarize
 from statestore.hadoop.file_systems import Hadoop
+from tests.child_process import ChildProcess
 from tests.conftest import create_topic
-from tests.integration.statestore.conftest import ROOT
-from tests.integration.statestore.in_step_job import CountingJob, written
-from tests.integration.statestore.test_roll_forward import made, newest
+from tests.integration.statestore.in_step_job import CountingJob, newest, written
+from tests.integration.statestore.test_roll_forward import made
 from tests.reading import values_of
-from tests.waiting import until
 
 
 class OtherCode(CountingJob):
@@ -58,27 +52,11 @@ def stopped(spark: SparkSession, bk: str, pulsar: Any) -> Iterator[tuple[Countin
 
 
 @pytest.fixture
-def running(stopped: tuple[CountingJob, Live]) -> Iterator[subprocess.Popen[bytes]]:
+def running(stopped: tuple[CountingJob, Live], tmp_path: Path) -> Iterator[ChildProcess]:
     """The job at work, in a process of its own: Spark allows one run of a query in one application."""
     job, live = stopped
-    before = newest(job.output)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.integration.statestore.in_step_job", live.checkpoint],
-        cwd=ROOT,
-        env=job.environment,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-
-    def goes_on() -> bool:
-        assert process.poll() is None
-        return newest(job.output) != before
-
-    until(goes_on, patience_s=200, pause_s=0.5)
-    yield process
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with job.at_work(live.checkpoint, tmp_path / "driver.log") as process:
+        yield process
 
 
 def test_a_shadow_of_a_job_that_stands_still_is_unknown(stopped: tuple[CountingJob, Live], tmp_path: Path) -> None:
@@ -94,7 +72,7 @@ def test_a_shadow_of_a_job_that_stands_still_is_unknown(stopped: tuple[CountingJ
 
 
 def test_rehearsal_and_shadow_beside_a_running_job(
-    stopped: tuple[CountingJob, Live], running: subprocess.Popen[bytes], bk: str, pulsar: Any, tmp_path: Path
+    stopped: tuple[CountingJob, Live], running: ChildProcess, bk: str, pulsar: Any, tmp_path: Path
 ) -> None:
     job, live = stopped
     path = perform("rehearsal", tmp_path / "a", "again", partial(rehearse, live))
@@ -114,8 +92,8 @@ def test_rehearsal_and_shadow_beside_a_running_job(
     assert found.verdict is Verdict.FAIL
     assert "the state of the shadow is the live one's" in found.reasons[0]
 
-    assert running.poll() is None, "the live job was not disturbed"
-    os.killpg(running.pid, signal.SIGKILL)
+    assert running.alive, "the live job was not disturbed"
+    running.kill()
     job(live.spark, live.checkpoint, {"once": True}).awaitTermination()
     job.close()
     last = newest(job.output)

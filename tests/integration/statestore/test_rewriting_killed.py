@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,7 +19,7 @@ from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.logs import is_begun
 from statestore.cli.app import typer_app
 from statestore.hadoop.file_systems import Hadoop
-from tests.integration.statestore.conftest import ROOT
+from tests.child_process import ChildProcess, python
 from tests.integration.statestore.rewriting_job import Work, sums
 from tests.integration.statestore.test_rescaling import clean_end
 from tests.soak.queries import run
@@ -31,26 +28,19 @@ from tests.spark_session import quick_start
 PATIENCE_S = 300
 
 
-def drive(work: Work) -> tuple[int, list[str]]:
+def drive(work: Work, folder: Path) -> tuple[int, list[str]]:
     """Run a driver; return how it ended, and the moments that came."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.integration.statestore.rewriting_job", work.to_json()],
-        cwd=ROOT,
-        env={**os.environ, **quick_start(with_bk=True)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        start_new_session=True,
-        check=False,
-    )
-    moments = [line for line in done.stdout.splitlines() if re.match(r"(before|after|there is) ", line)]
-    assert done.returncode in (0, 1, -signal.SIGKILL), done.stderr[-4_000:]
-    return done.returncode, moments
+    command = python("tests.integration.statestore.rewriting_job", work)
+    driver = ChildProcess(command, folder / "driver.log", quick_start(with_bk=True))
+    code = driver.wait(PATIENCE_S)
+    moments = [line for line in driver.output.splitlines() if re.match(r"(before|after|there is) ", line)]
+    assert code in (0, 1, -signal.SIGKILL), driver.tail()
+    return code, moments
 
 
-def killed(work: Work) -> None:
+def killed(work: Work, folder: Path) -> None:
     """Run a driver that must die where it was asked to."""
-    code, moments = drive(work)
+    code, moments = drive(work, folder)
     assert code == -signal.SIGKILL, f"it was to die at {work.die or work.die_when}, and came past {moments}"
     assert moments[-1] == (work.die or f"there is {work.die_when}")
 
@@ -129,10 +119,11 @@ def test_a_kill_while_executors_write(live: str, spark: SparkSession, tmp_path: 
     """Where the driver waits for Spark: in the rewriting of the state, and in the run over the history."""
     target = tmp_path / "new"
     before = content(spark, live)
-    killed(Work("rescale", target.as_uri(), live, die_when=str(target / "offsets" / "3")))
+    killed(Work("rescale", target.as_uri(), live, die_when=str(target / "offsets" / "3")), tmp_path)
     check_after_kill(spark, Work("rescale", target.as_uri(), live), go_on=True)
     assert content(spark, live) == before, "the original is as it was"
-    killed(Work("bootstrap", target.as_uri(), die_when=str(target / "history" / "checkpoint" / "offsets" / "0")))
+    first = target / "history" / "checkpoint" / "offsets" / "0"
+    killed(Work("bootstrap", target.as_uri(), die_when=str(first)), tmp_path)
     check_after_kill(spark, Work("bootstrap", target.as_uri()), go_on=True)
 
     copy = tmp_path / "goes on"
@@ -161,13 +152,13 @@ def test_a_kill_at_each_step(what: str, least: int, live: str, spark: SparkSessi
         savepoints.create(name, source, batch_id=2)
     before = content(spark, source)
     work = Work(what.split()[0], target, name or source)
-    code, moments = drive(work)
+    code, moments = drive(work, tmp_path)
     assert code == 0
     Hadoop.of(spark).delete(target, recursive=True)
     places = chosen(moments)
     assert len(places) >= least
     for place in places:
-        killed(replace(work, die=place))
+        killed(replace(work, die=place), tmp_path)
         check_after_kill(spark, work, go_on=place == places[len(places) // 2])
         assert content(spark, source) == before, place
     if name:
@@ -178,12 +169,12 @@ def test_a_kill_at_each_step(what: str, least: int, live: str, spark: SparkSessi
 def test_a_kill_while_what_was_begun_is_removed(live: str, spark: SparkSession, tmp_path: Path) -> None:
     """Without its empty `metadata`, Spark would take what is left for a checkpoint, and go on from it."""
     work = Work("rescale", (tmp_path / "new").as_uri(), live)
-    code, moments = drive(replace(work, fails=True))
+    code, moments = drive(replace(work, fails=True), tmp_path)
     assert code == 1
     removals = [moment for moment in moments if re.fullmatch(r"after delete (\.|\w+)", moment)]
     assert removals[-1] == "after delete ."
     assert len(removals) > 3
     for place in removals[:-1]:
-        killed(replace(work, die=place, fails=True))
+        killed(replace(work, die=place, fails=True), tmp_path)
         assert is_begun(HadoopFiles(Hadoop.of(spark), work.target))
         check_after_kill(spark, work)

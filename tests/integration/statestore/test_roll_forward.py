@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,27 +13,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eos.doctor.abort import OwnerAlive
-from eos.pulsar.net.client import Client
 from statestore import read_state, savepoints
 from statestore.errors import InvalidInput, Unavailable
 from statestore.hadoop.file_systems import Hadoop
-from statestore.roll_forward import Output, RollForwardStep, restore_in_step
+from statestore.roll_forward import RollForwardStep, restore_in_step
+from tests.child_process import ChildProcess, python
 from tests.conftest import MakeTopic
-from tests.integration.statestore.conftest import ROOT
-from tests.integration.statestore.in_step_job import CountingJob, counted, settings, written
+from tests.integration.statestore.in_step_job import CountingJob, counted, newest, settings, written
 from tests.reading import values_of
 from tests.waiting import until_batch
 
 
 class Crash(Exception):
     pass
-
-
-def newest(output: Output) -> int:
-    with Client(output.cluster) as client:
-        marker = output.log(client).newest
-        assert marker is not None
-        return marker.batch_id
 
 
 def state(spark: SparkSession, checkpoint: str, batch: int) -> dict[int, int]:
@@ -157,7 +145,7 @@ def test_files_are_read_again_as_the_original_has_noted_them(
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_the_command_goes_on_after_it_was_killed(
-    spark: SparkSession, bk: str, pulsar: Any, make_topic: MakeTopic
+    spark: SparkSession, bk: str, pulsar: Any, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
     job, name = made(pulsar, make_topic)
     live, target = f"{bk}/live", f"{bk}/restored"
@@ -166,21 +154,15 @@ def test_the_command_goes_on_after_it_was_killed(
     job.run_to(spark, live, savepoint.batch_id + 4)
     output_at = newest(job.output)
 
-    first = command(job, name, target)
-    assert first.stderr is not None
-    said = []
-    for line in first.stderr:
-        said.append(line)
-        if "was run again" in line:
-            break
-    os.killpg(first.pid, signal.SIGKILL)
-    first.communicate()
-    assert said[-1:] == [f"batch {savepoint.batch_id + 1} was run again\n"], "".join(said)
+    with ChildProcess(command(job, name, target), tmp_path / "first.log", job.environment) as first:
+        first.until(lambda: "was run again" in first.log.read_text())
+    said = first.log.read_text().splitlines()
+    again = [line for line in said if "was run again" in line]
+    assert again[0] == f"batch {savepoint.batch_id + 1} was run again", said
 
-    second = command(job, name, target, "--json")
-    out, err = second.communicate(timeout=400)
-    assert second.returncode == 0, err[-3000:]
-    done = json.loads(out)
+    second = ChildProcess(command(job, name, target, "--json"), tmp_path / "second.log", job.environment)
+    second.finish()
+    done = json.loads(second.output)
     assert done["batch"] == output_at
     assert done["began_at"] > savepoint.batch_id
     assert state(spark, target, output_at) == counted(output_at)
@@ -188,17 +170,9 @@ def test_the_command_goes_on_after_it_was_killed(
     savepoints.delete(name, bk)
 
 
-def command(job: CountingJob, savepoint: str, target: str, *more: str) -> subprocess.Popen[str]:
+def command(job: CountingJob, savepoint: str, target: str, *more: str) -> list[str]:
     given = [savepoint, target, "--in-step", "--job", "tests.integration.statestore.in_step_job:start"]
     given += ["--sink", job.name, "--service-url", job.service_url]
     for setting in settings():
         given += ["--conf", setting]
-    return subprocess.Popen(
-        [sys.executable, "-m", "statestore.cli.app", "restore", *given, *more],
-        cwd=ROOT,
-        env=job.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    return python("statestore.cli.app", "restore", *given, *more)

@@ -28,11 +28,11 @@ from statestore.savepoints import topic as topics
 from statestore.savepoints.folder import Folder
 from statestore.savepoints.stream import FilePart, Manifest
 from statestore.savepoints.topic import HOLD
+from tests.child_process import ROOT
 from tests.conftest import MakeTopic
 from tests.contract.hostile_entries import HOSTILE
 from tests.contract.official import fresh_consumer
 from tests.contract.raw import RawProducer
-from tests.integration.statestore.conftest import ROOT
 from tests.integration.statestore.topic_savepoints import FILES, content, folder, what, write
 from tests.reading import messages_of
 from tests.topic_commands import MOVES, Move, move_positions

@@ -11,14 +11,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from eos.pulsar.net.client import Client
 from statestore import InvalidInput, Unavailable, periodic_savepoints, savepoints, stop_with_savepoint
 from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.needs import committed
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints.periodic import Schedule
 from tests.conftest import MakeTopic
-from tests.integration.statestore.in_step_job import CountingJob, written
+from tests.integration.statestore.in_step_job import CountingJob, newest, written
 from tests.reading import values_of
 from tests.waiting import PATIENCE_S, until, until_batch
 
@@ -29,12 +28,6 @@ def job_of(pulsar: Any, make_topic: MakeTopic) -> CountingJob:
 
 def runs(query: StreamingQuery) -> bool:
     return query.isActive
-
-
-def newest(job: CountingJob) -> int:
-    with Client(job.output.cluster) as client:
-        marker = job.output.log(client).newest
-    return -1 if marker is None else marker.batch_id
 
 
 def test_output_and_state_are_in_step_in_the_savepoint_that_a_query_ends_with(
@@ -50,7 +43,7 @@ def test_output_and_state_are_in_step_in_the_savepoint_that_a_query_ends_with(
     made = stop_with_savepoint(query, f"{job.name}-end")
     assert not runs(query)
     assert query.exception() is None, "not one batch was cut short"
-    assert made.batch_id == newest(job) == max(committed(HadoopFiles(Hadoop.of(spark), live)))
+    assert made.batch_id == newest(job.output) == max(committed(HadoopFiles(Hadoop.of(spark), live)))
     job.close()
 
     savepoints.restore(made.name, resumed)
@@ -63,7 +56,7 @@ def test_output_and_state_are_in_step_in_the_savepoint_that_a_query_ends_with(
     later = stop_with_savepoint(idle, f"{job.name}-later")
     assert time.monotonic() - began < 300, "it doesn't wait for the next trigger"
     job.close()
-    assert later.batch_id == newest(job) == made.batch_id + 1
+    assert later.batch_id == newest(job.output) == made.batch_id + 1
     assert sorted(values_of(pulsar.service_url, job.topic)) == written(range(later.batch_id + 1))
     for one in (made, later):
         savepoints.delete(one.name, bk)
