@@ -106,7 +106,12 @@ class ChildProcess:
     @property
     def output(self) -> str:
         """What it has written to standard output."""
-        return self._out.read_text()
+        return self._out.read_text(errors="replace")  # it may be in the middle of a letter
+
+    @property
+    def logged(self) -> str:
+        """What it has written to standard error."""
+        return self.log.read_text(errors="replace")
 
     def until(self, ask: Callable[[], Answer], what: object = "", patience_s: float = PATIENCE_S) -> Answer:
         """Ask as `tests.waiting.until` does. The process must live meanwhile. A failure shows the end of its log."""
@@ -166,11 +171,12 @@ class ChildProcess:
         self._process.wait()
         psutil.wait_procs(family, timeout=_END_S)
         if self.stdin is not None:
-            self.stdin.close()
+            with suppress(BrokenPipeError):
+                self.stdin.close()
 
     def tail(self) -> str:
         """Return the end of its log, after the end of its output."""
-        return f"{self.output[-2_000:]}\n{self.log.read_text(errors='replace')[-_SHOWN:]}"
+        return f"{self.output[-2_000:]}\n{self.logged[-_SHOWN:]}"
 
     def __enter__(self) -> Self:
         return self

@@ -8,70 +8,44 @@ Most of a block's time would be the start of its JVM. When a block is over, its 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.waiting import until
-
-ROOT = Path(__file__).resolve().parents[1]
-_PATIENCE_S = 900.0
+from tests.child_process import ChildProcess, python
 
 
 class Notebook:
-    """The process, in a process group of its own. Its JVM belongs to the group too.
+    """The process, and what the blocks print and raise.
 
     Args:
         home: the folder that the blocks run in.
-        folder: an empty one, for what the blocks print and raise.
+        folder: one that does not exist yet, for the logs.
         environment: what the process has besides this one's.
     """
 
     def __init__(self, home: Path, folder: Path, environment: Mapping[str, str]) -> None:
         folder.mkdir()
         self._folder = folder
-        self._log = folder / "log"
         self._blocks = 0
-        with self._log.open("w") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.notebook"],
-                cwd=home,
-                env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                text=True,
-                start_new_session=True,
-            )
+        self._process = ChildProcess(python("tests.notebook"), folder / "log", environment, home=home, takes_input=True)
 
     def run(self, code: str) -> str:
         """Run a block to its end, which must be a good one. Returns what it printed and logged."""
-        before = self._log.stat().st_size
+        printed, logged = len(self._process.output), len(self._process.logged)
         end = self._folder / f"block-{self._blocks}"
         self._blocks += 1
-        assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"code": code, "end": str(end)}) + "\n")
         self._process.stdin.flush()
-        until(lambda: end.exists() or self._process.poll() is not None, self._tail, _PATIENCE_S)
-        assert end.exists(), f"the process has ended:\n{self._tail()}"
+        self._process.until(end.exists)
         raised = end.read_text()
-        assert not raised, f"{code}\n{raised}\n{self._tail()}"
-        with self._log.open("rb") as log:
-            log.seek(before)
-            return log.read().decode()
+        assert not raised, f"{code}\n{raised}\n{self._process.tail()}"
+        return self._process.output[printed:] + self._process.logged[logged:]
 
     def close(self) -> None:
         """End the process and its JVM."""
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
-
-    def _tail(self) -> str:
-        return self._log.read_text()[-4_000:]
+        self._process.kill()
 
 
 def main() -> None:

@@ -78,7 +78,7 @@ def test_a_killed_executor_makes_spark_run_partitions_twice(pulsar: Any, make_to
         finally:
             if zombie.is_running():
                 zombie.kill()
-        assert "attempts: Spark ran partitions again" in driver.log.read_text()
+        assert "attempts: Spark ran partitions again" in driver.logged
         assert driver.metrics()["attempts"] > driver.metrics()["committed"] == FILES
     expect_exact(job)
 
@@ -92,7 +92,7 @@ def test_a_killed_python_worker(pulsar: Any, make_topic: Any, tmp_path: Path) ->
         driver.finish()
         assert Path(job.fault_folder, "killed").exists()
         assert driver.metrics()["attempts"] == FILES + 1
-        assert "Attempt 1 of a writing task refuses to run" in driver.log.read_text()
+        assert "Attempt 1 of a writing task refuses to run" in driver.logged
     expect_exact(job)
 
 

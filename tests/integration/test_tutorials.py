@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,9 +14,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.child_process import ChildProcess
 from tests.page_reader import COMMANDS, ROOT, Reader, assert_exists, assert_shown, blocks, home_of_a_reader
 from tests.spark_session import quick_start
-from tests.waiting import until
 
 TUTORIALS = sorted(page for page in (ROOT / "docs" / "tutorials").glob("*.md") if page.name != "quick-start.md")
 """The quick start is on the path that test_docs.py works through."""
@@ -27,7 +24,6 @@ SAVED = re.compile(r"# (\w+\.py)\n")
 STARTED = re.compile(r"python (\w+\.py) >>? (\S+) 2>&1 &")
 FOLLOWED = ("kill", "python", "sleep")
 """Programs that Follower carries out in its own way."""
-PATIENCE_S = 600.0
 
 
 @dataclass
@@ -36,12 +32,12 @@ class Follower(Reader):
 
     Attributes:
         said: what the last block printed.
-        jobs: the processes that were started, each with a session of its own.
+        jobs: the processes that were started.
         committed: the newest committed batch when the last job was started, by sink.
     """
 
     said: str = ""
-    jobs: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    jobs: list[ChildProcess] = field(default_factory=list)
     committed: dict[str, int] = field(default_factory=dict)
 
     def follow(self, language: str, text: str) -> None:
@@ -71,29 +67,20 @@ class Follower(Reader):
         return ""
 
     def start(self, script: str, log: str) -> None:
-        """Start a job, in a process group that has its JVM too."""
+        """Start a job."""
         self.committed = {one["name"]: self.newest(one) for one in self.sinks()}
-        environment = {**os.environ, **quick_start(), "PYTHONPATH": str(ROOT)}
-        with (self.home / log).open("ab") as out:
-            words = [sys.executable, script]
-            started = subprocess.Popen(
-                words, cwd=self.home, env=environment, stdout=out, stderr=out, start_new_session=True
-            )
-        self.jobs.append(started)
+        self.jobs.append(ChildProcess([sys.executable, script], self.home / log, quick_start()))
 
     def kill(self) -> None:
         """Kill the job in the middle of a batch, once it has committed another one."""
-        job = self.jobs[-1]
 
         def in_a_batch() -> bool:
-            assert job.poll() is None, "the job has ended"
             return any(
                 one["unfinished"] and self.newest(one) > self.committed.get(one["name"], -1) for one in self.sinks()
             )
 
-        until(in_a_batch, "no batch was committed", PATIENCE_S, pause_s=0.2)
-        os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
+        self.jobs[-1].until(in_a_batch, "no batch was committed")
+        self.jobs[-1].kill()
 
     def sinks(self) -> list[dict[str, Any]]:
         """The output of `eos sink list`."""
@@ -109,9 +96,7 @@ class Follower(Reader):
     def end(self) -> None:
         """End each job too."""
         for job in self.jobs:
-            if job.poll() is None:
-                os.killpg(job.pid, signal.SIGKILL)
-                job.wait()
+            job.kill()
         super().end()
 
 

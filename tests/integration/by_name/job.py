@@ -1,6 +1,6 @@
 """A driver of its own that writes by name, and whose tasks or whole process die once on the way.
 
-    python job.py save|stream|shuffle '{"options": {…}, "folder": …, "dies": "" | "task" | "driver", "at": 900}'
+    job.py save|stream|shuffle '{"options": {…}, "folder": …, "dies": "" | "task" | "driver", "at": 900}'
 
 Rows are numbered, and wide enough that those before the row `at`, at which it dies, are sent by then. With "shuffle"
 the files of a shuffle are deleted once a task is done, and computed anew it is another one.

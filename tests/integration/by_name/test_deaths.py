@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from eos.local import LocalPulsar
+from tests.child_process import ChildProcess, python
 from tests.integration.by_name import job
 from tests.integration.by_name.conftest import MakeTopic, ReadAll
 from tests.spark_session import quick_start
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 def run(kind: str, broker: LocalPulsar, topic: str, folder: Path, dies: str, at: int = -1) -> tuple[int, str]:
-    """Run a driver in a process group of its own; return how it ended, and the end of what it said."""
+    """Run a driver; return how it ended, and what it logged."""
     options = {"service.url": broker.service_url, "topic": topic, "guarantee": "at-least-once"}
-    given = {"options": {**options, "max_in_flight_bytes": "1048576"}, "folder": str(folder)}
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    env = {**os.environ, **quick_start(), "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
-    with (folder / "driver.log").open("w") as log:
-        command = [sys.executable, job.__file__, kind, json.dumps({**given, "dies": dies, "at": at})]
-        code = subprocess.run(command, stdout=log, stderr=log, env=env, start_new_session=True, timeout=400).returncode
-    return code, (folder / "driver.log").read_text()
+    given = {"options": {**options, "max_in_flight_bytes": "1048576"}, "folder": str(folder), "dies": dies, "at": at}
+    driver = ChildProcess(python("tests.integration.by_name.job", kind, given), folder / "driver.log", quick_start())
+    return driver.wait(), driver.logged
 
 
 def found(messages: list[object]) -> Counter[int]:

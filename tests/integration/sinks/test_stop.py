@@ -33,7 +33,7 @@ def test_a_stop_at_any_moment_is_no_error(pulsar: Any, make_topic: Any, tmp_path
     seen = [json.loads(line) for line in ran.output.splitlines() if line.startswith("{")]
     assert [one["failed"] for one in seen] == [None] * rounds
     words = ("StackOverflow", "ERROR", "Traceback")
-    lines = [line for line in ran.log.read_text().splitlines() if not any(own in line for own in SPARKS_OWN)]
+    lines = [line for line in ran.logged.splitlines() if not any(own in line for own in SPARKS_OWN)]
     errors = [line for line in lines if any(word in line for word in words)]
     assert errors == [], "\n".join(errors[:20])
     for topic in topics:

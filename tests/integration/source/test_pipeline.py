@@ -5,11 +5,7 @@ Those of a key are in their order, also where more tasks read a topic than it ha
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -20,70 +16,52 @@ import pytest
 
 from eos.pulsar.net.client import Client
 from eos.steps import Step
+from tests.child_process import ChildProcess, python
 from tests.conftest import MakeTopic
 from tests.contract.test_transactions import end, transaction
 from tests.integration.source.streams import write
 from tests.planner import again_while_late
 from tests.reading import messages_of, values_of
 from tests.spark_session import quick_start
-from tests.waiting import until
 
-ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 500
 
 
 class Pipeline:
-    """A driver process that copies one topic to another, in a process group of its own.
+    """A driver process that copies one topic to another.
 
     It is started again when all that it says is that a process of Spark's came too late.
     """
 
     def __init__(self, folder: Path, job: dict[str, Any]) -> None:
         self.folder, self.job = folder, job
-        self.log = folder / "driver.log"
         self.process = self._start()
 
     def until_there(self, *path: str) -> None:
         """Wait until a file of the checkpoint exists."""
-
-        def there() -> bool:
-            assert self.process.poll() is None, self._tail()
-            return self.folder.joinpath("checkpoint", *path).exists()
-
-        self._insist(lambda: until(there, self._tail, PATIENCE_S))
+        self._insist(lambda: self.process.until(self.folder.joinpath("checkpoint", *path).exists, path, PATIENCE_S))
 
     def kill(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        self.process.kill()
 
     def finish(self) -> None:
-        def end() -> None:
-            assert self.process.wait(PATIENCE_S) == 0, self._tail()
-
-        self._insist(end)
+        self._insist(lambda: self.process.finish(PATIENCE_S))
 
     def die(self) -> None:
         """Wait until it has killed itself where its job says."""
 
         def died() -> None:
-            assert self.process.wait(PATIENCE_S) == -signal.SIGKILL, self._tail()
+            assert self.process.wait(PATIENCE_S) == -signal.SIGKILL, self.process.tail()
 
         self._insist(died)
         trace = self.folder / "crashed"
         assert trace.read_text().split()[:2] == list(self.job["crash"])
         trace.unlink()
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        with self.log.open("w") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "tests.integration.source.pipeline", json.dumps(self.job)],
-                cwd=ROOT,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, **quick_start()},
-                start_new_session=True,
-            )
+    def _start(self) -> ChildProcess:
+        return ChildProcess(
+            python("tests.integration.source.pipeline", self.job), self.folder / "driver.log", quick_start()
+        )
 
     def _insist(self, wait: Callable[[], object]) -> None:
         runs = iter([self.process])  # the first one waits for the driver that runs already
@@ -95,9 +73,6 @@ class Pipeline:
             wait()
 
         again_while_late(run)
-
-    def _tail(self) -> str:
-        return self.log.read_text()[-20_000:]
 
 
 @pytest.mark.crash

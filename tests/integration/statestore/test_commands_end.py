@@ -98,7 +98,7 @@ def test_a_command_that_ends_well_prints_no_stack_trace(
     for line in lines(bk, saved, topic, job, tmp_path):
         command = ChildProcess(python("statestore.cli.app", *line), tmp_path / "command.log", job.environment)
         code = command.wait()
-        said = command.output + command.log.read_text()
+        said = command.output + command.logged
         if code or traces(said):
             found[" ".join(line[:2])] = code, said[-3_000:]
     assert found == {}

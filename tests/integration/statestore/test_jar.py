@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from tests.child_process import ChildProcess
 
 JAVA = Path(__file__).parents[3] / "statestore" / "java"
 LEAST = 400
@@ -19,23 +17,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 
 
 @pytest.mark.timeout(900)  # with an empty repository of Maven's it fetches for minutes first
-def test_the_quick_tests_of_the_jar_pass() -> None:
+def test_the_quick_tests_of_the_jar_pass(tmp_path: Path) -> None:
     command = ["mvn", "--batch-mode", "--no-transfer-progress", "test", "-DexcludedGroups=long"]
-    with subprocess.Popen(
-        command,
-        cwd=JAVA,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as maven:
-        try:
-            said = maven.communicate()[0]
-        finally:  # Maven starts JVMs of its own
-            with suppress(ProcessLookupError):
-                os.killpg(maven.pid, signal.SIGKILL)
+    with ChildProcess(command, tmp_path / "maven.log", home=JAVA) as maven:  # it starts JVMs of its own
+        code = maven.wait()
+    said = maven.output + maven.logged
     errors = "".join(line for line in said.splitlines(keepends=True) if not line.startswith("[INFO]"))
-    assert maven.returncode == 0, f"{errors[:20_000]}\nWhat the servers logged: {JAVA}/target/surefire-reports"
+    assert code == 0, f"{errors[:20_000]}\nWhat the servers logged: {JAVA}/target/surefire-reports"
     counts = [int(count) for count in re.findall(r"Tests run: (\d+),.*Skipped: \d+$", said, re.MULTILINE)]
     assert max(counts) >= LEAST, said[-4_000:]

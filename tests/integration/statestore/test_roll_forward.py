@@ -155,8 +155,8 @@ def test_the_command_goes_on_after_it_was_killed(
     output_at = newest(job.output)
 
     with ChildProcess(command(job, name, target), tmp_path / "first.log", job.environment) as first:
-        first.until(lambda: "was run again" in first.log.read_text())
-    said = first.log.read_text().splitlines()
+        first.until(lambda: "was run again" in first.logged)
+    said = first.logged.splitlines()
     again = [line for line in said if "was run again" in line]
     assert again[0] == f"batch {savepoint.batch_id + 1} was run again", said
 
