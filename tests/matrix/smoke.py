@@ -28,7 +28,8 @@ from eos.local.jars import PULSAR_VERSION
 from eos.pulsar.net.admin import Admin
 from tests.child_process import ChildProcess, python
 from tests.conftest import START_S, create_topic
-from tests.crash.job import Job, expected_rows, prepare
+from tests.crash.job import Job, prepare
+from tests.crash.process import account_for
 from tests.reading import values_of
 from tools.matrix_page import merged
 
@@ -119,10 +120,8 @@ class Smoke:
 
     def wrong(self, topic: str, job: Job) -> str:
         """Return how the topic differs from what the job was to write, "" where it does not."""
-        found, wanted = values_of(self.service_url, topic), list(expected_rows(FILES, ROWS, job.stateful))
-        if sorted(found) == sorted(wanted):
-            return ""
-        return f"{len(found)} rows, {len(set(found))} different ones, and {len(wanted)} wanted"
+        found = account_for(self.service_url, topic, FILES, ROWS, stateful=job.stateful)
+        return "" if found.is_exact() else found.reason
 
     def state(self, part: str, *words: str, ok: tuple[int, ...] = (0,)) -> str:
         """Run a command of `statestore`. Return what is wrong, or ""."""

@@ -1,4 +1,4 @@
-"""A child of a test is waited for, shows its log where it fails, and leaves no process."""
+"""A child of a test is waited for, shows its log where it fails, and leaves no process. What it wrote is read whole."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from statestore.drills.judge.accounting import Reading
 from statestore.drills.processes import lives
 from tests.child_process import ChildProcess, python
+from tests.crash import process
 from tests.waiting import until
 
 FAMILY = """
@@ -80,3 +82,10 @@ def test_a_module_gets_its_arguments_and_its_last_line_is_its_answer(tmp_path: P
     command = python("module", "word", Task(5), {"a": "b"})
     assert [json.loads(text) for text in command[-2:]] == [{"rows": 5}, {"a": "b"}]
     assert ChildProcess(command, tmp_path / "log").answer() == {"rows": 5}
+
+
+def test_a_topic_that_is_not_read_to_its_end_has_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "end_later_transactions", lambda *_: None)
+    monkeypatch.setattr(process, "read_all", lambda *_: Reading("the last reader", shortfall="A transaction is open"))
+    with pytest.raises(AssertionError, match="A transaction is open"):
+        process.account_for("pulsar://localhost", "rows", 2, 10)
