@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +16,7 @@ import pytest
 from statestore.drills import journal
 from statestore.drills.chaos.plan import make_plan
 from statestore.drills.journal import Fault
+from tests.child_process import ChildProcess, python
 from tests.traces import traces
 from tests.waiting import until
 
@@ -28,31 +25,26 @@ SHORT = 12
 SEED = 212071  # a fault of each family, and three that are aimed at a commit
 
 
-class Drill:
+class Drill(ChildProcess):
     """A drill in a process of its own. Its leftovers are known by a variable that all its processes inherit."""
 
     def __init__(self, folder: Path, *words: str) -> None:
         self.report = folder / "report"
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
-        self.log = folder / "drill.log"
         self._mark = uuid.uuid4().hex
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "statestore.cli.app", "drill", "--report", str(self.report), *words],
-                env={**os.environ, MARK: self._mark, "TMPDIR": str(self.temporary)},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        command = python("statestore.cli.app", "drill", "--report", self.report, *words)
+        super().__init__(command, folder / "drill.log", {MARK: self._mark, "TMPDIR": str(self.temporary)})
+
+    def __exit__(self, *_: object) -> None:
+        """Let it clean up."""
+        if self.alive:
+            os.kill(self.pid, signal.SIGTERM)
+            self.wait(120)
 
     def faults(self) -> int:
         path = self.report / "journal.jsonl"
         return sum(isinstance(event, Fault) for event in journal.read(path)) if path.exists() else 0
-
-    def end(self, timeout_s: float) -> int:
-        """Wait for the end and return the exit code."""
-        return self.process.wait(timeout_s)
 
     def left(self) -> list[str]:
         """The processes that it has left."""
@@ -73,27 +65,16 @@ class Drill:
 
     def words(self) -> str:
         driver = self.report / "driver.log"
-        return self.log.read_text() + (driver.read_text()[-4_000:] if driver.exists() else "")
-
-
-@contextmanager
-def started(folder: Path, *words: str) -> Iterator[Drill]:
-    drill = Drill(folder, *words)
-    try:
-        yield drill
-    finally:
-        if drill.process.poll() is None:
-            drill.process.terminate()
-            drill.process.wait(120)
+        return self.tail() + (driver.read_text()[-4_000:] if driver.exists() else "")
 
 
 @pytest.mark.crash
 @pytest.mark.timeout(1_500)
 def test_a_short_drill_passes(tmp_path: Path) -> None:
-    with started(tmp_path, "--kills", str(SHORT), "--seed", str(SEED)) as drill:
-        code = drill.end(1_450)
+    with Drill(tmp_path, "--kills", str(SHORT), "--seed", str(SEED)) as drill:
+        code = drill.wait(1_450)
         assert code == 0, drill.words()
-    assert traces(drill.log.read_text()) == []
+    assert traces(drill.output + drill.logged) == []
     found = drill.result()
     summary = found["summary"]
     assert summary["verdict"] == "PASS"
@@ -117,10 +98,10 @@ def test_a_short_drill_passes(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 def test_a_short_drill_on_a_standalone_cluster_passes_and_leaves_nothing(tmp_path: Path) -> None:
     kinds = {"node-kill", "topic-move", "partitions-added"}
-    with started(tmp_path, "--standalone", "--rounds", "1", "--faults", ",".join(sorted(kinds))) as drill:
-        code = drill.end(850)
+    with Drill(tmp_path, "--standalone", "--rounds", "1", "--faults", ",".join(sorted(kinds))) as drill:
+        code = drill.wait(850)
         assert code == 0, drill.words()
-    assert traces(drill.log.read_text()) == []
+    assert traces(drill.output + drill.logged) == []
     found = drill.result()
     assert {fault["kind"] for fault in found["faults"]} == kinds
     assert (found["summary"]["lost"], found["summary"]["duplicated"], found["summary"]["torn"]) == (0, 0, 0)
@@ -130,12 +111,10 @@ def test_a_short_drill_on_a_standalone_cluster_passes_and_leaves_nothing(tmp_pat
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_ctrl_c_leaves_no_process_and_no_folder_and_a_report_that_says_unknown(tmp_path: Path) -> None:
-    with started(tmp_path, "--kills", "40", "--faults", "network") as drill:
-        while not drill.faults():
-            assert drill.process.poll() is None, drill.words()
-            time.sleep(0.2)
-        drill.process.send_signal(signal.SIGINT)
-        code = drill.end(400)
+    with Drill(tmp_path, "--kills", "40", "--faults", "network") as drill:
+        drill.until(drill.faults)
+        os.kill(drill.pid, signal.SIGINT)
+        code = drill.wait(400)
         assert code == 3, drill.words()
     summary = drill.result()["summary"]
     assert summary["verdict"] == "UNKNOWN"
@@ -149,16 +128,10 @@ def test_ctrl_c_leaves_no_process_and_no_folder_and_a_report_that_says_unknown(t
 
 @pytest.mark.soak
 def test_a_job_comes_back_from_a_savepoint_on_another_clusters_topic(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "statestore.cli.app", "drill", "total-loss", "--report", str(tmp_path / "r")],
-        cwd=tmp_path,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=450,
-    )
-    assert ran.returncode == 0, ran.stderr[-4000:]
-    assert traces(ran.stdout + ran.stderr) == []
+    command = python("statestore.cli.app", "drill", "total-loss", "--report", tmp_path / "r")
+    drill = ChildProcess(command, tmp_path / "drill.log", {"TMPDIR": str(tmp_path)})
+    drill.finish()
+    assert traces(drill.output + drill.logged) == []
     summary = json.loads((tmp_path / "r" / "report.json").read_text())["summary"]
     assert summary["verdict"] == "PASS"
     assert (summary["faults"], summary["lost"], summary["duplicated"], summary["torn"]) == (1, 0, 0, 0)

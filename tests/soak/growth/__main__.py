@@ -13,11 +13,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median, quantiles
@@ -29,12 +30,11 @@ from rich.table import Table
 
 from eos.local import LocalPulsar
 from tests.benchmarks.state import write
+from tests.child_process import ChildProcess, python
 from tests.conftest import create_topic
 from tests.soak.growth import log_reading, readings
 from tests.soak.growth.verdict import Verdict, judge
-from tests.waiting import until
 
-ROOT = Path(__file__).resolve().parents[3]
 OUT = Path("build/growth.json")
 NAME = "growth"
 SOON_FULL = {"skipListSizeLimit": 2**20}
@@ -51,7 +51,7 @@ class Run:
 
     def __init__(self, pulsar: LocalPulsar, folder: Path, seconds: float, leak: bool) -> None:
         self.topic = create_topic(pulsar.admin_url, "growth", 2)
-        self._pulsar, self._batches, self.log = pulsar, folder / "batches.jsonl", folder / "driver.log"
+        self._pulsar, self._batches = pulsar, folder / "batches.jsonl"
         self._batches.touch()
         self._told = 0
         given = {
@@ -63,33 +63,16 @@ class Run:
             "batches": str(self._batches),
             "leak": leak,
         }
-        with self.log.open("w") as errors:
-            self.driver = subprocess.Popen(
-                [sys.executable, "-m", "tests.soak.growth.driver", json.dumps(given)],
-                cwd=folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
-                stdin=subprocess.PIPE,
-                stdout=errors,
-                stderr=errors,
-            )
+        self.driver = ChildProcess(python("tests.soak.growth.driver", given), folder / "driver.log", takes_input=True)
 
     def await_first_batch(self) -> None:
         """Wait until a batch is done."""
-
-        def told() -> bool:
-            self.check()
-            return bool(self.lines())
-
-        until(told, self.last_words, _FIRST_BATCH_S, 0.5)
+        self.driver.until(self.lines, "no batch was done", _FIRST_BATCH_S)
 
     def check(self) -> None:
         """Raise RuntimeError when the driver is gone."""
-        if self.driver.poll() is not None:
-            raise RuntimeError(f"the driver ended with {self.driver.returncode}: {self.last_words()}")
-
-    def last_words(self) -> str:
-        """The end of the driver's log."""
-        return self.log.read_text()[-4_000:]
+        if not self.driver.alive:
+            raise RuntimeError(f"the driver ended with {self.driver.wait()}:\n{self.driver.tail()}")
 
     def lines(self) -> list[dict[str, Any]]:
         """What it has told of its batches so far."""
@@ -127,27 +110,14 @@ class Run:
 
     def end(self) -> int:
         """Stop the query; return the driver's exit code."""
-        assert self.driver.stdin is not None
         self.driver.stdin.close()
-        try:
+        with suppress(AssertionError):  # it is killed then
             return self.driver.wait(60)
-        except subprocess.TimeoutExpired:
-            self.driver.kill()
-            return self.driver.wait()
+        return -signal.SIGKILL
 
     def verified(self) -> dict[str, Any]:
         """What `eos sink verify --json` says of the sink."""
-        line = [
-            sys.executable,
-            "-m",
-            "eos",
-            "sink",
-            "verify",
-            NAME,
-            "--json",
-            "--service-url",
-            self._pulsar.service_url,
-        ]
+        line = python("eos", "sink", "verify", NAME, "--json", "--service-url", self._pulsar.service_url)
         done = subprocess.run(line, capture_output=True, text=True)
         return {"exit_code": done.returncode, "said": json.loads(done.stdout) if done.stdout else done.stderr}
 
