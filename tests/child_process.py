@@ -145,10 +145,13 @@ class ChildProcess:
         return [self.pid, *(one.pid for one in below(self.pid))]
 
     def pause(self) -> None:
-        """SIGSTOP all of it, parents first, until each thread stands still: it keeps its connections and says nothing.
+        """SIGSTOP all of it, until each thread stands still: it keeps its connections and says nothing.
 
-        A child that is made meanwhile is stopped too, and one that has ended is let go.
+        Its group is stopped at once, and all else after that, parents first. A child that is made meanwhile is stopped
+        too, and one that has ended is let go.
         """
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGSTOP)
         while new := [one for one in self.family() if one not in self._paused]:
             for one in new:
                 with suppress(ProcessLookupError):

@@ -14,8 +14,8 @@ from eos.local import checks, jars
 from statestore import BkAddress, InvalidInput, NotFound, Unavailable
 from statestore.bk import tree
 from statestore.hadoop.file_systems import Hadoop
+from tests.child_process import ChildProcess
 from tests.integration.statestore.conftest import OwnTree, raw_zookeeper
-from tests.waiting import until
 
 ODD = ("100%", "a b", "ü漢", "\u0085", "\uf000", "😀", "new\nline", "tab\t", "..x", "~")
 
@@ -103,7 +103,6 @@ def tls(tmp_path: Path) -> Iterator[tuple[str, dict[str, object]]]:
     )
     main = "org.apache.zookeeper.server.ZooKeeperServerMain"
     line = [str(checks.java()), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", jars.classpath(), main]
-    server = subprocess.Popen([*line, str(tmp_path / "zoo.cfg")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     prefix = "fs.bk.zookeeper."
     options: dict[str, object] = {
         f"{prefix}client.secure": "true",
@@ -111,12 +110,9 @@ def tls(tmp_path: Path) -> Iterator[tuple[str, dict[str, object]]]:
         f"{prefix}ssl.keyStore.location": both,
         f"{prefix}ssl.trustStore.location": certificate,
     }
-    try:
-        until(lambda: not checks.can_bind(port), "ZooKeeper listens")
+    with ChildProcess([*line, str(tmp_path / "zoo.cfg")], tmp_path / "zookeeper.log") as server:
+        server.until(lambda: not checks.can_bind(port))
         yield f"localhost:{port}", options
-    finally:
-        server.kill()
-        server.wait()
 
 
 def test_zookeeper_is_spoken_to_over_tls(tls: tuple[str, dict[str, object]]) -> None:
