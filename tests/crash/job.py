@@ -181,20 +181,10 @@ def start(
 
 def run(job: Job) -> None:
     """Run the query until every file is written, or until the crash."""
-    from pyspark.sql import SparkSession
-
     import eos
+    from tests.driver_session import driver_session
 
-    builder = SparkSession.builder.master(job.master).config("spark.ui.enabled", "false")
-    builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "localhost")
-    for name, value in job.conf.items():
-        builder = builder.config(name, value)
-    if job.bk:
-        from statestore import configure_spark
-
-        builder = configure_spark(builder)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = driver_session(job.conf, master=job.master, bk={} if job.bk else None)
     observer = _observer(job)
     extra: dict[str, Any] = {"observer": observer} if observer else {}
     if job.by_id:

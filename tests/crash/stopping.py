@@ -42,16 +42,10 @@ class Stopping:
 
 def main(stopping: Stopping) -> None:
     """Run the rounds."""
-    from pyspark.sql import SparkSession
-
     import eos
+    from tests.driver_session import driver_session
 
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "localhost")
-        .getOrCreate()
-    )
+    spark = driver_session(level="WARN")
     moments = random.Random(stopping.seed)
     for place in range(stopping.rounds):
         topic = stopping.topic_of(place)

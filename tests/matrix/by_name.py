@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eos.by_name.registration import register
 from eos.spark.capabilities import Capability, has
+from tests.driver_session import driver_session
 
 
 def read_stream(spark: SparkSession, given: dict[str, Any]) -> None:
@@ -62,10 +63,7 @@ PARTS = {"read-stream": read_stream, "read-table": read_table, "write-table": wr
 
 def main() -> None:
     """Run one part."""
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "localhost")
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = driver_session()
     if not has(Capability.PYTHON_SOURCES):
         register(spark)  # refuses in words: Spark itself would look for a class named pulsar
     PARTS[sys.argv[1]](spark, json.loads(sys.argv[2]))

@@ -15,9 +15,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 import statestore
+from tests.driver_session import driver_session
 from tests.soak.queries import SESSION, start
 
 LEAD = 3  # batches that a query may be ahead of the slowest
@@ -43,20 +44,11 @@ class Pace:
             self._changed.wait_for(lambda: batch <= min(self._at.values()) + LEAD or batch == float("inf"), PATIENCE_S)
 
 
-def session(options: dict[str, str]) -> SparkSession:
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in SESSION.items():
-        builder = builder.config(name, value)
-    made: SparkSession = statestore.configure_spark(builder, options=options).getOrCreate()
-    made.sparkContext.setLogLevel("OFF")
-    return made
-
-
 def run(
     root: str, out: str, pairs: Sequence[Sequence[str]], batches: int, options: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """Run the queries until each has committed so many batches. Checkpoints are in ROOT, outputs in OUT, by pair."""
-    spark = session(options or {})
+    spark = driver_session(SESSION, bk=options or {}, level="OFF")
     pace = Pace(pairs)
     queries = []
     for provider, query in pairs:
@@ -95,7 +87,7 @@ def read(
     root: str, pairs: Sequence[Sequence[str]], batch: int, options: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """Read the state after a batch through Spark's state data source: all rows of each pair, as sorted text."""
-    spark = session(options or {})
+    spark = driver_session(SESSION, bk=options or {}, level="OFF")
     states = {}
     for provider, query in pairs:
         rows = []

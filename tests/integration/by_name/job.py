@@ -65,14 +65,10 @@ def losing(folder: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Reco
 
 
 def main(kind: str, given: dict[str, Any]) -> None:
-    from pyspark.sql import SparkSession
+    from tests.driver_session import driver_session
 
-    slots = 1 if kind == "shuffle" else 2
-    builder = SparkSession.builder.master(f"local[{slots},2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "50")
-    builder = builder.config("spark.local.dir", f"{given['folder']}/local")
-    spark = builder.config("spark.driver.host", "localhost").getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": "50", "spark.local.dir": f"{given['folder']}/local"}
+    spark = driver_session(settings, master="local[1,2]" if kind == "shuffle" else "local[2,2]")
     through = dying(given["folder"], given["dies"], given["at"])
     if kind == "save":
         numbers = spark.range(ROWS, numPartitions=PARTITIONS)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import eos
 from eos.steps import Step
 from tests.crash.job import Crash
+from tests.driver_session import driver_session
 
 TASKS = 6
 """Of a job with the address of an admin API, for the reading and for the writing of a batch."""
@@ -29,12 +30,7 @@ def main(job: dict[str, Any]) -> None:
     key are written in their order. The property `part` of a row says in which batch it was read, and by which task.
     With `crash` the driver dies at this step and phase of its second batch, and leaves the file `crashed`.
     """
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "localhost")
-        .getOrCreate()
-    )
+    spark = driver_session(level="WARN")
     stream = (
         spark.readStream.format("pulsar")
         .option("service.url", job["service_url"])

@@ -7,10 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-import statestore
+from tests.driver_session import driver_session
 
 ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -26,21 +25,6 @@ HASTE = {
 }
 
 
-def session(master: str, options: dict[str, str] | None, conf: dict[str, str]) -> SparkSession:
-    builder = (
-        SparkSession.builder.master(master)
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.host", "localhost")
-        .config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1")
-    )
-    for name, value in conf.items():
-        builder = builder.config(name, value)
-    made: SparkSession = statestore.configure_spark(builder, options=options or {}).getOrCreate()
-    made.sparkContext.setLogLevel("ERROR")
-    return made
-
-
 def count(
     master: str,
     checkpoint: str,
@@ -54,7 +38,8 @@ def count(
     With `until` it goes on with new files until there is one of that name, and cleans up in haste.
     """
     conf = (ROCKSDB if provider == "rocksdb" else {}) | (HASTE if until else {})
-    spark = session(master, options, conf)
+    conf["spark.executor.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
+    spark = driver_session(conf, master=master, bk=options or {})
     lines = spark.readStream.option("maxFilesPerTrigger", 1).text(files)
     words = lines.groupBy(F.col("value").alias("word")).count()
     writer = words.writeStream.outputMode("complete").format("memory").queryName("counts")

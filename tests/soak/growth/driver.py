@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import eos
-import statestore
 from eos.metrics.progress import Progress
 from eos.metrics.prometheus import PrometheusMetrics
+from tests.driver_session import driver_session
 
 ROWS = 60
 """Of each batch of the source."""
@@ -30,13 +30,10 @@ FEW, MANY = 10, 60
 
 _STORE = "spark.sql.streaming.stateStore."
 SETTINGS = {
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "localhost",
     "spark.driver.memory": "512m",
     # The whole heap is touched at the start: what is resident grows after that only by what is not on the heap.
     "spark.driver.extraJavaOptions": "-Xms512m -XX:+AlwaysPreTouch",
-    "spark.sql.shuffle.partitions": "2",
     f"{_STORE}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{_STORE}rocksdb.changelogCheckpointing.enabled": "true",
     f"{_STORE}maintenanceInterval": "20s",
@@ -50,16 +47,6 @@ SETTINGS = {
 }
 MARKERS_KEPT = 100
 _LEAKED_BYTES = 100_000
-
-
-def session() -> SparkSession:
-    """Make a session of two task slots that knows `bk://`."""
-    builder = SparkSession.builder.master("local[2]").appName("growth")
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    made: SparkSession = statestore.configure_spark(builder).getOrCreate()
-    made.sparkContext.setLogLevel("ERROR")
-    return made
 
 
 def groups(spark: SparkSession) -> DataFrame:
@@ -93,7 +80,7 @@ def run(
     Args: where to; the checkpoint's address; seconds between two batches; the file that gets a line of JSON for each
         batch, with its number and the milliseconds of its trigger; whether to leak on purpose.
     """
-    spark = session()
+    spark = driver_session(SETTINGS, bk={})
     leaking = Leak() if leak else None
     with Path(batches).open("a") as lines:
 
