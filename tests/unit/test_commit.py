@@ -12,10 +12,10 @@ import pytest
 import eos.commit
 from eos.commit.control_topic import abort_command, control_topic
 from eos.commit.retry import OwnerSettings
-from eos.errors import CommitUnknown, ConnectionLost, InvalidInput, LimitReached, RefusedForGood
+from eos.errors import CommitUnknown, InvalidInput, LimitReached, RefusedForGood
 from tests.simulation.broker import Broker
 from tests.simulation.world import Alone
-from tests.unit.commit.test_owner import owning
+from tests.unit.commit.driver import LOST, owning
 
 # ---- the control topic
 
@@ -54,7 +54,6 @@ def test_the_command_names_the_namespace_where_it_is_not_the_default() -> None:
 
 SETTINGS = OwnerSettings(ttl_s=60, patience_s=30, limit_s=10)
 LIMIT = LimitReached("open", "ProducerBusy", "Topic reached max producers limit", "Raise the limit")
-LOST = ConnectionLost("planned")
 
 
 @pytest.fixture

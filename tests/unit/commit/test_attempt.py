@@ -1,20 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from eos.commit.attempt import attempt
 from eos.commit.control_log import Intent, Marker, decode
-from eos.commit.decision import Action, Identity
+from eos.commit.decision import Action
 from eos.commit.owner import Owner
 from eos.commit.ports import DeliveryPort, Written
-from eos.commit.retry import OwnerSettings
 from eos.delivery.row_writer import WriteReport
 from eos.errors import (
     CommitUnknown,
-    ConnectionLost,
     DamagedLog,
     Fenced,
     IdentityMismatch,
@@ -26,49 +23,14 @@ from eos.errors import (
     TookTooLong,
 )
 from eos.pulsar.wire.txn import TxnId
-from tests.simulation.broker import Broker
 from tests.simulation.client import Client
-from tests.simulation.job import CONTROL, DATA, NAME, InTurn, Sends, WriteData
+from tests.simulation.job import CONTROL, DATA, InTurn, Sends, WriteData
 from tests.simulation.world import Alone
-
-LOST = ConnectionLost("planned")
-
-
-@pytest.fixture
-def world() -> Alone:
-    """A cluster of its own."""
-    return Alone(Broker())
-
-
-@pytest.fixture
-def owner(world: Alone) -> Owner:
-    """A driver that has taken the sink over."""
-    return owning(world)
-
-
-def owning(world: Alone, run_id: str = "run-1", **parts: Any) -> Owner:
-    """Take the sink over."""
-    settings = OwnerSettings(ttl_s=60, patience_s=30)
-    parts.setdefault("at_once", InTurn(second_first=True))
-    owner = Owner(Client(world), NAME, CONTROL, settings, sleep=world.sleep, clock=world.clock, **parts)
-    owner.take_over("query", run_id)
-    return owner
-
-
-def identity(batch_id: int) -> Identity:
-    return Identity("query", "run-1", f"offsets {batch_id}", "me")
-
-
-def commit(world: Alone, owner: Owner, batch_id: int) -> None:
-    attempt(owner, batch_id, identity(batch_id), WriteData(Client(world), batch_id))
+from tests.unit.commit.driver import LOST, commit, identity, open_transactions, owning
 
 
 def records(world: Alone) -> list[object]:
     return [decode(e.data) for e in world.broker.topic(CONTROL).readable()]
-
-
-def open_transactions(world: Alone) -> int:
-    return sum(len(c.open) for c in world.broker.coordinators)
 
 
 class Fails(WriteData):

@@ -5,39 +5,14 @@ from __future__ import annotations
 import pytest
 
 from eos.commit.attempt import attempt
-from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.ports import Written
-from eos.commit.retry import OwnerSettings
-from eos.errors import ConnectionLost, InvalidInput
+from eos.errors import InvalidInput
 from eos.pulsar.wire.txn import TxnId
-from tests.simulation.broker import Broker
 from tests.simulation.client import Client
-from tests.simulation.job import CONTROL, DATA, NAME, InTurn, WriteData
+from tests.simulation.job import DATA, WriteData
 from tests.simulation.world import Alone
-
-
-@pytest.fixture
-def world() -> Alone:
-    """A cluster of its own."""
-    return Alone(Broker())
-
-
-@pytest.fixture
-def owner(world: Alone) -> Owner:
-    """A driver that has taken the sink over."""
-    in_turn = InTurn(second_first=True)
-    owner = Owner(
-        Client(world),
-        NAME,
-        CONTROL,
-        OwnerSettings(patience_s=30),
-        sleep=world.sleep,
-        clock=world.clock,
-        at_once=in_turn,
-    )
-    owner.take_over("query", "run-1")
-    return owner
+from tests.unit.commit.driver import LOST, identity, open_transactions
 
 
 def test_readers_are_freed_where_a_frame_came_after_the_abort_of_the_last_try(world: Alone, owner: Owner) -> None:
@@ -60,8 +35,8 @@ def test_readers_are_freed_where_a_frame_came_after_the_abort_of_the_last_try(wo
 
     owner.abort = abort_before_the_frame  # type: ignore[method-assign]
     with pytest.raises(InvalidInput):
-        attempt(owner, 0, Identity("query", "run-1", "offsets"), Unsealed(Client(world), 0))
-    assert not any(coordinator.open for coordinator in world.broker.coordinators)
+        attempt(owner, 0, identity(0), Unsealed(Client(world), 0))
+    assert open_transactions(world) == 0
     zombie.send_record(b"last", None)
     assert [entry.data for entry in world.broker.topic(DATA[1]).readable()] == [b"last"]
 
@@ -69,6 +44,6 @@ def test_readers_are_freed_where_a_frame_came_after_the_abort_of_the_last_try(wo
 def test_what_cannot_be_freed_is_told_and_raises_nothing(
     world: Alone, owner: Owner, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.failing = {"NEW_TXN": [(ConnectionLost("planned"), False)]}
+    world.failing = {"NEW_TXN": [(LOST, False)]}
     owner.free([DATA[1]])
     assert f"readers of {DATA[1]} may wait" in "\n".join(caplog.messages)

@@ -7,19 +7,20 @@ from typing import Any
 
 import pytest
 
-from eos.commit.attempt import attempt
 from eos.commit.control_log import Intent, Marker, OwnerRecord, Record, encode
-from eos.commit.decision import Action, Identity
+from eos.commit.decision import Action
 from eos.commit.log_reader import oldest_needed, read_log, read_on, read_retained
 from eos.commit.owner import Owner
 from eos.commit.retry import OwnerSettings
-from eos.errors import CommitUnknown, ConnectionLost, DamagedEntry, DamagedLog, EntriesGone, Unanswered
+from eos.errors import CommitUnknown, DamagedEntry, DamagedLog, EntriesGone, Unanswered
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.steps import Phase, Step
-from tests.simulation.broker import Broker, Entry
+from tests.simulation.broker import Entry
 from tests.simulation.client import Client, Reader
-from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
+from tests.simulation.job import CONTROL
 from tests.simulation.world import Alone
+from tests.unit.commit import driver as drivers
+from tests.unit.commit.driver import LOST, commit, identity
 
 SETTINGS = OwnerSettings(ttl_s=60, patience_s=30, markers_retained=3)
 
@@ -59,27 +60,15 @@ class Watched(Client):
         return reader
 
 
-@pytest.fixture
-def world() -> Alone:
-    """A cluster of its own."""
-    return Alone(Broker())
-
-
 def driver(world: Alone, client: Client | None = None, **parts: Any) -> Owner:
-    parts = {"sleep": world.sleep, "clock": world.clock, "at_once": InTurn(second_first=True), **parts}
-    return Owner(client or Client(world), NAME, CONTROL, SETTINGS, **parts)
-
-
-def identity(batch_id: int) -> Identity:
-    return Identity("query", "run", f"offsets {batch_id}")
+    return drivers.driver(world, client, settings=SETTINGS, **parts)
 
 
 def committed(world: Alone, batches: int) -> Owner:
     """A driver that has committed some batches, and is gone."""
     owner = driver(world)
     owner.take_over("query", "run")
-    for batch_id in range(batches):
-        attempt(owner, batch_id, identity(batch_id), WriteData(Client(world), batch_id))
+    commit(world, owner, *range(batches))
     owner.close()
     return owner
 
@@ -180,9 +169,9 @@ def test_a_marker_that_was_deleted_while_the_log_was_read_leaves_its_batch_unkno
 
     owner = driver(world, client, sleep=delete, observer=fall_silent)
     owner.take_over("query", "run")
-    world.failing = {"END_TXN commit": [(ConnectionLost("planned"), True)]}
+    world.failing = {"END_TXN commit": [(LOST, True)]}
     with pytest.raises(CommitUnknown, match=r"The last problem was: reading .* leaves out entries"):
-        attempt(owner, 0, identity(0), WriteData(Client(world), 0))
+        commit(world, owner, 0)
     assert world.log.count("NEW_TXN") == 2, "the priming, and the batch: it was not written again"
 
 
@@ -244,7 +233,7 @@ def test_a_takeover_reads_the_retained_records_once_however_long_the_log_is(worl
     # The last record, which says where to begin; two of each retained batch, and the INTENT behind the marker that
     # expired last; our own OWNER.
     assert client.read <= 1 + 2 * 4 + 1
-    attempt(owner, 40, identity(40), WriteData(Client(world), 40))
+    commit(world, owner, 40)
     assert list(owner.view.markers) == [38, 39, 40]
 
 

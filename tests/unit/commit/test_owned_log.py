@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
-from eos.commit.attempt import attempt
 from eos.commit.control_log import Intent
-from eos.commit.decision import Identity
 from eos.commit.owner import Owner
-from eos.commit.retry import OwnerSettings
 from eos.errors import ConnectionLost, EosError, TopicMissing
 from eos.pulsar.wire.txn import TxnId
-from tests.simulation.broker import Broker
-from tests.simulation.client import Client
-from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
+from tests.simulation.job import CONTROL
 from tests.simulation.world import Alone
-
-LOST = ConnectionLost("planned")
-
-
-@pytest.fixture
-def world() -> Alone:
-    """A cluster of its own."""
-    return Alone(Broker(coordinators=4))
+from tests.unit.commit.driver import LOST, SETTINGS, commit, owning
 
 
 @pytest.fixture
 def owner(world: Alone) -> Owner:
     """A driver that has taken the sink over, and retains two markers."""
-    settings = OwnerSettings(ttl_s=60, patience_s=30, markers_retained=2)
-    owner = Owner(
-        Client(world), NAME, CONTROL, settings, at_once=InTurn(second_first=True), sleep=world.sleep, clock=world.clock
-    )
-    owner.take_over("query", "run-1")
-    return owner
-
-
-def commit(world: Alone, owner: Owner, *batches: int) -> None:
-    for batch in batches:
-        attempt(owner, batch, Identity("query", "run-1", f"offsets {batch}"), WriteData(Client(world), batch))
+    return owning(world, settings=replace(SETTINGS, markers_retained=2))
 
 
 def test_markers_are_retained_from_a_batch_on_as_soon_as_a_savepoint_needs_them(world: Alone, owner: Owner) -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from eos.commit.attempt import attempt
@@ -13,7 +11,6 @@ from eos.commit.retry import OwnerSettings
 from eos.commit.takeover import bound_coordinator
 from eos.errors import (
     CommitUnknown,
-    ConnectionLost,
     DamagedLog,
     Fenced,
     IdentityMismatch,
@@ -27,35 +24,9 @@ from eos.errors import (
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client, Hold
-from tests.simulation.job import CONTROL, DATA, NAME, InTurn, WriteData, partitions_of, rows_of
+from tests.simulation.job import CONTROL, DATA, NAME, WriteData, partitions_of, rows_of
 from tests.simulation.world import Alone
-
-SETTINGS = OwnerSettings(ttl_s=60, patience_s=30)
-LOST = ConnectionLost("planned")
-
-
-@pytest.fixture
-def world() -> Alone:
-    """A cluster of its own."""
-    return Alone(Broker(coordinators=4))
-
-
-def driver(world: Alone, **parts: Any) -> Owner:
-    """A driver that owns nothing yet."""
-    parts = {"settings": SETTINGS, "at_once": InTurn(second_first=True), **parts}
-    return Owner(Client(world), NAME, CONTROL, sleep=world.sleep, clock=world.clock, **parts)
-
-
-def owning(world: Alone, run_id: str = "run-1", **parts: Any) -> Owner:
-    """A driver that has taken the sink over."""
-    owner = driver(world, **parts)
-    owner.take_over("query", run_id)
-    return owner
-
-
-def commit(world: Alone, owner: Owner, batch_id: int) -> None:
-    """Write and commit one batch."""
-    attempt(owner, batch_id, Identity("query", "run-1", f"offsets {batch_id}"), WriteData(Client(world), batch_id))
+from tests.unit.commit.driver import LOST, SETTINGS, commit, driver, owning
 
 
 def untouched(world: Alone) -> tuple[int, int]:
@@ -154,7 +125,7 @@ def test_a_log_that_shows_its_end_a_moment_later_is_taken(world: Alone) -> None:
         slept(seconds)
         topic.entries = topic.entries or entries
 
-    owner = Owner(Client(world), NAME, CONTROL, SETTINGS, sleep=sleep, clock=world.clock)
+    owner = driver(world, sleep=sleep)
     owner.take_over("query", "run-2", registered)
     assert owner.view.first_owner is not None
     assert owner.view.first_owner.run_id == "run-1"
@@ -183,7 +154,7 @@ def test_a_takeover_that_fails_leaves_nothing_open(world: Alone, refused: bool) 
 
     if not refused:
         hold_for_ever(world, first)
-    again = Owner(Watched(world), NAME, CONTROL, SETTINGS, sleep=world.sleep, clock=world.clock)
+    again = driver(world, Watched(world))
     with pytest.raises(IdentityMismatch if refused else CommitUnknown):
         again.take_over("other" if refused else "query", "run-2")
     assert holds == ["opened", "closed"]
@@ -356,8 +327,7 @@ def test_what_was_never_committed_and_did_not_end_is_not_committed(world: Alone)
 
 def test_what_lies_before_the_kept_markers_is_let_go(world: Alone) -> None:
     owner = owning(world, settings=OwnerSettings(ttl_s=60, markers_retained=3))
-    for batch_id in range(6):
-        commit(world, owner, batch_id)
+    commit(world, owner, *range(6))
     topic = world.broker.topic(CONTROL)
     assert topic.acknowledged == owner.view.expired
     topic.trim()
@@ -366,8 +336,7 @@ def test_what_lies_before_the_kept_markers_is_let_go(world: Alone) -> None:
 
 def test_a_checkpoint_that_is_rolled_forward_says_so_until_it_is_in_step(world: Alone) -> None:
     owner = owning(world, settings=OwnerSettings(ttl_s=60, markers_retained=2, markers_retained_since=1))
-    for batch in range(5):
-        commit(world, owner, batch)
+    commit(world, owner, *range(5))
     assert list(owner.view.markers) == [1, 2, 3, 4], "the newest two, and all since batch 1"
     assert owner.retained(3) is None, "it was not said that the checkpoint is behind"
     owner.close()

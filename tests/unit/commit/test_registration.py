@@ -5,8 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from eos.commit import failure
-from eos.commit.attempt import attempt
-from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.registration import (
     Registration,
@@ -17,12 +15,10 @@ from eos.commit.registration import (
     retained_since,
     stateful_operators,
 )
-from eos.commit.retry import OwnerSettings
 from eos.errors import DamagedLog, InvalidInput, NewerVersion, StaleBatch
-from tests.simulation.broker import Broker
-from tests.simulation.client import Client
-from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
+from tests.simulation.job import CONTROL, NAME
 from tests.simulation.world import Alone
+from tests.unit.commit.driver import commit
 
 
 def test_a_checkpoint_of_another_sink_is_refused() -> None:
@@ -135,26 +131,16 @@ def test_what_savepoints_need_is_read() -> None:
             retained_since(text)
 
 
-def write(world: Alone, owner: Owner, batch_id: int) -> None:
-    attempt(owner, batch_id, Identity("query", "run", f"offsets {batch_id}"), WriteData(Client(world), batch_id))
-
-
-def test_a_checkpoint_that_was_rescaled_behind_the_output_writes_nothing() -> None:
-    world = Alone(Broker(coordinators=4))
-    settings = OwnerSettings(ttl_s=60, patience_s=20, stop_patience_s=1)
-    parts = {"settings": settings, "at_once": InTurn(second_first=True)}
-    owner = Owner(Client(world), NAME, CONTROL, sleep=world.sleep, clock=world.clock, **parts)  # type: ignore[arg-type]
-    owner.take_over("query", "run-1")
-    for batch in range(3):
-        write(world, owner, batch)
+def test_a_checkpoint_that_was_rescaled_behind_the_output_writes_nothing(world: Alone, owner: Owner) -> None:
+    commit(world, owner, 0, 1, 2)
     owner.close()
     owner.take_over("query", "run-2", Registration(NAME, CONTROL, 1, jumped=(2, 2)))
     assert owner.registration.jumped == (2, 2), "the next start knows it too"
     with pytest.raises(StaleBatch, match=r"holds batch 2, .* Batch 3 would write the same input again"):
-        write(world, owner, 3)
+        commit(world, owner, 3)
     owner.close()
     owner.take_over("query", "run-3", Registration(NAME, CONTROL, 1, jumped=(3, 3)))
-    write(world, owner, 4)
+    commit(world, owner, 4)
     owner.close()
 
 

@@ -7,16 +7,13 @@ import threading
 import pytest
 
 from eos.commit.attempt import attempt
-from eos.commit.decision import Action, Identity
+from eos.commit.decision import Action
 from eos.commit.owner import Owner
-from eos.commit.retry import OwnerSettings
-from eos.errors import CommitUnknown, ConnectionLost, NotCommitted, Stopped
-from tests.simulation.broker import Broker
+from eos.errors import CommitUnknown, NotCommitted, Stopped
 from tests.simulation.client import Client
-from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
+from tests.simulation.job import WriteData
 from tests.simulation.world import Alone
-
-LOST = ConnectionLost("planned")
+from tests.unit.commit.driver import LOST, commit, identity
 
 
 class Cancelled(WriteData):
@@ -31,35 +28,13 @@ class Cancelled(WriteData):
         raise NotCommitted("Spark could not run it: Job 3 cancelled")
 
 
-@pytest.fixture
-def world() -> Alone:
-    """A cluster of its own."""
-    return Alone(Broker())
-
-
-@pytest.fixture
-def owner(world: Alone) -> Owner:
-    """A driver that has taken the sink over."""
-    settings = OwnerSettings(ttl_s=60, patience_s=30)
-    owner = Owner(
-        Client(world), NAME, CONTROL, settings, at_once=InTurn(second_first=True), sleep=world.sleep, clock=world.clock
-    )
-    owner.take_over("query", "run-1")
-    return owner
-
-
-def write(world: Alone, owner: Owner, batch_id: int = 0) -> Action:
-    identity = Identity("query", "run-1", f"offsets {batch_id}")
-    return attempt(owner, batch_id, identity, WriteData(Client(world), batch_id))
-
-
 def test_a_stop_does_not_wait_long_for_the_abort(world: Alone, owner: Owner) -> None:
     stopped = threading.Event()
     owner.waits.stopped = stopped.is_set
     world.failing = {"END_TXN abort": [(LOST, False)] * 10_000}
     started = world.clock()
     with pytest.raises(NotCommitted):
-        attempt(owner, 0, Identity("query", "run-1", "offsets 0"), Cancelled(world, stopped))
+        attempt(owner, 0, identity(0), Cancelled(world, stopped))
     assert owner.unsettled
     assert world.clock() - started < 6
 
@@ -68,26 +43,26 @@ def test_a_stopped_query_opens_no_transaction(world: Alone, owner: Owner) -> Non
     owner.waits.stopped = lambda: True
     opened = world.log.count("NEW_TXN")
     with pytest.raises(Stopped, match="before batch 0 was written"):
-        write(world, owner)
+        commit(world, owner, 0)
     assert world.log.count("NEW_TXN") == opened
 
 
 def test_a_stopped_query_is_not_told_that_a_committed_batch_is_not(world: Alone, owner: Owner) -> None:
-    write(world, owner)
+    commit(world, owner, 0)
     owner.waits.stopped = lambda: True
-    assert write(world, owner) is Action.SKIP
+    assert commit(world, owner, 0) == [Action.SKIP]
 
 
 def test_a_commit_whose_answer_was_lost_is_settled_though_the_query_was_stopped(world: Alone, owner: Owner) -> None:
     world.failing = {"END_TXN commit": [(KeyboardInterrupt(), True)]}
     with pytest.raises(KeyboardInterrupt):
-        write(world, owner)
+        commit(world, owner, 0)
     owner.waits.stopped = lambda: True
-    assert write(world, owner) is Action.SKIP
+    assert commit(world, owner, 0) == [Action.SKIP]
 
 
 def test_an_unknown_commit_says_so_when_the_query_is_stopped(world: Alone, owner: Owner) -> None:
     world.failing = {"END_TXN commit": [(LOST, False)] * 10_000}
     owner.waits.stopped = lambda: "END_TXN commit" in world.log
     with pytest.raises(CommitUnknown):
-        write(world, owner)
+        commit(world, owner, 0)

@@ -7,27 +7,15 @@ from typing import Any
 
 import pytest
 
-from eos.commit.attempt import attempt
 from eos.commit.control_log import Intent, Marker, OwnerRecord, encode
-from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.registration import Registration
-from eos.commit.retry import OwnerSettings
-from eos.errors import CommitUnknown, ConnectionLost, DamagedLog, NewerVersion, TopicMissing
+from eos.errors import CommitUnknown, DamagedLog, NewerVersion, TopicMissing
 from eos.pulsar.wire.txn import TxnId
-from tests.simulation.broker import Broker
 from tests.simulation.client import Client
-from tests.simulation.job import CONTROL, NAME, InTurn, WriteData
+from tests.simulation.job import CONTROL, NAME
 from tests.simulation.world import Alone
-
-
-def owning(world: Alone, run_id: str) -> Owner:
-    settings = OwnerSettings(ttl_s=60, patience_s=30)
-    owner = Owner(
-        Client(world), NAME, CONTROL, settings, at_once=InTurn(second_first=True), sleep=world.sleep, clock=world.clock
-    )
-    owner.take_over("query", run_id)
-    return owner
+from tests.unit.commit.driver import LOST, commit, driver, owning
 
 
 def hidden(world: Alone, owner: Owner, txn: TxnId) -> None:
@@ -42,10 +30,9 @@ def hidden(world: Alone, owner: Owner, txn: TxnId) -> None:
     world.log.clear()
 
 
-def test_a_late_marker_is_freed_by_another_transaction_once_its_own_has_ended() -> None:
+def test_a_late_marker_is_freed_by_another_transaction_once_its_own_has_ended(world: Alone) -> None:
     """Asking for its end again and again would free nothing: the coordinator has forgotten it."""
-    world = Alone(Broker(coordinators=4))
-    first = owning(world, "run-1")
+    first = owning(world)
     hidden(world, first, first.coordinator().new_transaction(60_000))
     second = owning(world, "run-2")
     assert not world.broker.topic(CONTROL).ongoing
@@ -56,9 +43,8 @@ def test_a_late_marker_is_freed_by_another_transaction_once_its_own_has_ended() 
     assert world.log.count("NEW_TXN") == 1, "one empty transaction is enough"
 
 
-def test_an_owner_that_settles_knows_that_the_transaction_in_hand_has_ended() -> None:
-    world = Alone(Broker(coordinators=4))
-    owner = owning(world, "run-1")
+def test_an_owner_that_settles_knows_that_the_transaction_in_hand_has_ended(world: Alone) -> None:
+    owner = owning(world)
     hidden(world, owner, owner.open())
     owner.settle()
     assert not owner.unsettled
@@ -69,12 +55,10 @@ def test_an_owner_that_settles_knows_that_the_transaction_in_hand_has_ended() ->
 
 
 @pytest.mark.parametrize("lost", [2, 1])
-def test_a_log_that_has_lost_a_marker_which_its_driver_knows_is_damaged(lost: int) -> None:
+def test_a_log_that_has_lost_a_marker_which_its_driver_knows_is_damaged(world: Alone, lost: int) -> None:
     """Such as in a ledger that is gone: the batch in hand may have been committed there as well."""
-    world = Alone(Broker(coordinators=4))
-    owner = owning(world, "run-1")
-    for batch_id in range(2):
-        attempt(owner, batch_id, Identity("query", "run-1", "offsets"), WriteData(Client(world), batch_id))
+    owner = owning(world)
+    commit(world, owner, 0, 1)
     topic = world.broker.topic(CONTROL)
     markers = [place for place, one in enumerate(topic.entries) if b'"kind":"marker"' in one.data]
     for place in markers[-lost:]:
@@ -94,16 +78,15 @@ class MakesNoTopics(Client):
         raise TopicMissing(f"{topic} does not exist. Check its name, or create it first: pulsar-admin ...")
 
 
-def test_a_log_that_was_deleted_and_is_not_made_again_is_no_topic_to_create() -> None:
+def test_a_log_that_was_deleted_and_is_not_made_again_is_no_topic_to_create(world: Alone) -> None:
     """Created by hand it would be empty, and refused as well: what to do is told at once."""
     words = f"the control log {CONTROL} is gone.*could repeat batches.*Find out which rows readers have.*new name"
-    world = Alone(Broker(coordinators=4))
-    owner = owning(world, "run-1")
+    owner = owning(world)
     owner.log.close()
     owner.log._client = MakesNoTopics(world)
     with pytest.raises(DamagedLog, match=words):
         owner.settle()
-    starting = Owner(MakesNoTopics(world), NAME, CONTROL, OwnerSettings(), sleep=world.sleep, clock=world.clock)
+    starting = driver(world, MakesNoTopics(world))
     with pytest.raises(DamagedLog, match=words):
         starting.make_log(Registration(NAME, CONTROL, 1))
     for before in (None, Registration(NAME, CONTROL, 0)):
@@ -114,9 +97,8 @@ def test_a_log_that_was_deleted_and_is_not_made_again_is_no_topic_to_create() ->
 NEWER = encode(OwnerRecord(99, "query", "later", 0, 0)).replace(b'"v":1', b'"v":2')
 
 
-def test_a_log_that_a_newer_version_has_written_is_refused_at_once() -> None:
-    world = Alone(Broker(coordinators=4))
-    owning(world, "run-1").close()
+def test_a_log_that_a_newer_version_has_written_is_refused_at_once(world: Alone) -> None:
+    owning(world).close()
     topic = world.broker.topic(CONTROL)
     topic.append(NEWER, None)
     before = list(topic.entries)
@@ -125,12 +107,11 @@ def test_a_log_that_a_newer_version_has_written_is_refused_at_once() -> None:
     assert topic.entries == before
 
 
-def test_a_newer_version_says_nothing_of_a_commit_that_was_sent() -> None:
+def test_a_newer_version_says_nothing_of_a_commit_that_was_sent(world: Alone) -> None:
     """The error of an input that is wrong would say that nothing of the batch is visible."""
-    world = Alone(Broker(coordinators=4))
-    owner = owning(world, "run-1")
+    owner = owning(world)
     owner.open()
-    world.failing = {"END_TXN commit": [(ConnectionLost("planned"), True)]}
+    world.failing = {"END_TXN commit": [(LOST, True)]}
     owner.commit(lambda: None)
     world.broker.topic(CONTROL).append(NEWER, None)
     with pytest.raises(CommitUnknown, match=r"version 2.* Whether the batch is committed is not known"):
@@ -138,11 +119,10 @@ def test_a_newer_version_says_nothing_of_a_commit_that_was_sent() -> None:
 
 
 def test_records_that_a_ttl_has_taken_from_the_subscription_are_told_of_before_they_are_gone(
-    caplog: pytest.LogCaptureFixture,
+    world: Alone, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = Alone(Broker(coordinators=4))
-    owner = owning(world, "run-1")
-    attempt(owner, 0, Identity("query", "run-1", "offsets"), WriteData(Client(world), 0))
+    owner = owning(world)
+    commit(world, owner, 0)
     owning(world, "run-2")
     assert not any("no longer retains the newest MARKER" in line for line in caplog.messages)
     topic = world.broker.topic(CONTROL)

@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from eos.commit.attempt import attempt
-from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.ports import Written
-from eos.commit.retry import OwnerSettings
 from eos.delivery.row_writer import WriteReport
 from eos.errors import ConnectionLost, NotCommitted, RefusedForGood
 from eos.pulsar.wire.txn import TxnId
-from tests.simulation.broker import Broker
 from tests.simulation.client import Client
-from tests.simulation.job import CONTROL, DATA, NAME, InTurn, WriteData, rows_of
+from tests.simulation.job import DATA, WriteData, rows_of
 from tests.simulation.world import Alone
-
-
-@pytest.fixture
-def world() -> Alone:
-    """A cluster of its own."""
-    return Alone(Broker())
-
-
-@pytest.fixture
-def owner(world: Alone) -> Owner:
-    """A driver that has taken the sink over."""
-    return owning(world, "run-1")
-
-
-def owning(world: Alone, run_id: str, patience_s: float = 30) -> Owner:
-    settings, at_once = OwnerSettings(ttl_s=60, patience_s=patience_s), InTurn(second_first=True)
-    owner = Owner(Client(world), NAME, CONTROL, settings, at_once=at_once, sleep=world.sleep, clock=world.clock)
-    owner.take_over("query", run_id)
-    return owner
-
-
-def identity(batch_id: int) -> Identity:
-    return Identity("query", "run-1", f"offsets {batch_id}")
-
-
-def open_transactions(world: Alone) -> int:
-    return sum(len(c.open) for c in world.broker.coordinators)
+from tests.unit.commit.driver import SETTINGS, identity, open_transactions, owning
 
 
 class Terminates(WriteData):
@@ -81,7 +54,7 @@ class ClosedBy(WriteData):
 
 def test_the_wait_for_a_transaction_that_never_ends_is_not_counted_as_time_of_the_batch(world: Alone) -> None:
     """With more of its time the batch would fail in the same way: it is tried again, and the topic says what it is."""
-    owner = owning(world, "run-1", patience_s=90)
+    owner = owning(world, settings=replace(SETTINGS, patience_s=90))
     with pytest.raises(NotCommitted) as failed:
         attempt(owner, 1, identity(1), ClosedBy(Client(world), 1))
     assert type(failed.value) is NotCommitted
