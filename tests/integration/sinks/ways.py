@@ -57,6 +57,23 @@ def way(says: str = "", *, soak: bool = False) -> Callable[[Callable[[Use], Batc
     return add
 
 
+Call = Callable[[eos.Sink, DataFrame, int], object]
+
+
+def sink_way(says: str = "", *, soak: bool = False) -> Callable[[Call], Call]:
+    """A way whose function has one sink, which was made before the query: see `way`."""
+
+    def add(call: Call) -> Call:
+        def make(use: Use) -> Batch:
+            sink = use.sink()
+            return lambda df, batch_id: call(sink, df, batch_id)
+
+        WAYS[call.__name__] = Way(make, says, soak)
+        return call
+
+    return add
+
+
 ONE_BLOCK = r"Put both writes into one `with sink\.batch\(batch_id\) as txn:`"
 HOLE = r"batch \d failed|Batch \d failed"
 IN_THE_THREAD = "not called in the thread in which Spark runs the function of foreachBatch"

@@ -11,42 +11,27 @@ from pyspark import InheritableThread
 from pyspark.sql import DataFrame
 
 import eos
-from tests.integration.sinks.ways import BAD, HOLE, IDENTITY, IN_THE_THREAD, Batch, Use, halves, way
+from tests.integration.sinks.ways import BAD, HOLE, IDENTITY, IN_THE_THREAD, Batch, Use, halves, sink_way, way
 
 
-@way()
-def in_a_job_group_of_the_users(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        use.spark.sparkContext.setJobGroup(f"batch {batch_id}", "a name for the UI", interruptOnCancel=True)
-        sink(df, batch_id)
-
-    return batch
+@sink_way()
+def in_a_job_group_of_the_users(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    df.sparkSession.sparkContext.setJobGroup(f"batch {batch_id}", "a name for the UI", interruptOnCancel=True)
+    sink(df, batch_id)
 
 
-@way(soak=True)
-def with_local_properties_of_the_users(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        for name in ("sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"):
-            use.spark.sparkContext.setLocalProperty(name, "mine")
-        sink(df, batch_id)
-
-    return batch
+@sink_way(soak=True)
+def with_local_properties_of_the_users(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    for name in ("sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"):
+        df.sparkSession.sparkContext.setLocalProperty(name, "mine")
+    sink(df, batch_id)
 
 
-@way()
-def other_jobs_are_cancelled(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        use.spark.sparkContext.cancelAllJobs()
-        use.spark.sparkContext.cancelJobGroup("some other")
-        sink(df, batch_id)
-
-    return batch
+@sink_way()
+def other_jobs_are_cancelled(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    df.sparkSession.sparkContext.cancelAllJobs()
+    df.sparkSession.sparkContext.cancelJobGroup("some other")
+    sink(df, batch_id)
 
 
 def in_thread(use: Use, kind: type[threading.Thread]) -> Batch:
@@ -123,10 +108,9 @@ def with_an_identity_in_a_pool(use: Use) -> Batch:
     return batch
 
 
-@way(IN_THE_THREAD, soak=True)
-def in_a_thread_of_asyncio(use: Use) -> Batch:
-    sink = use.sink()
-    return lambda df, batch_id: asyncio.run(asyncio.to_thread(sink, df, batch_id))
+@sink_way(IN_THE_THREAD, soak=True)
+def in_a_thread_of_asyncio(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    asyncio.run(asyncio.to_thread(sink, df, batch_id))
 
 
 @way(soak=True)
@@ -142,50 +126,30 @@ def in_a_coroutine(use: Use) -> Batch:
 # ---- what is done with the DataFrame
 
 
-@way()
-def cached_and_let_go(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        df.persist()
-        sink(df, batch_id)
-        df.unpersist()
-
-    return batch
+@sink_way()
+def cached_and_let_go(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    df.persist()
+    sink(df, batch_id)
+    df.unpersist()
 
 
-@way(soak=True)
-def let_go_before_the_write(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        cached = df.cache()
-        cached.count()
-        cached.unpersist(blocking=True)
-        sink(cached, batch_id)
-
-    return batch
+@sink_way(soak=True)
+def let_go_before_the_write(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    cached = df.cache()
+    cached.count()
+    cached.unpersist(blocking=True)
+    sink(cached, batch_id)
 
 
-@way(soak=True)
-def collected_first(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        rows = [tuple(row) for row in df.select("value").collect()]
-        sink(df.sparkSession.createDataFrame(rows, "value string"), batch_id)
-
-    return batch
+@sink_way(soak=True)
+def collected_first(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    rows = [tuple(row) for row in df.select("value").collect()]
+    sink(df.sparkSession.createDataFrame(rows, "value string"), batch_id)
 
 
-@way()
-def by_pandas(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        sink(df.sparkSession.createDataFrame(df.select("value").toPandas(), "value string"), batch_id)
-
-    return batch
+@sink_way()
+def by_pandas(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    sink(df.sparkSession.createDataFrame(df.select("value").toPandas(), "value string"), batch_id)
 
 
 @way()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pyspark.sql import DataFrame
 
 import eos
-from tests.integration.sinks.ways import ONE_BLOCK, WRONG_ID, Batch, Use, halves, way
+from tests.integration.sinks.ways import ONE_BLOCK, WRONG_ID, Batch, Use, halves, sink_way, way
 
 
 @way(soak=True)
@@ -101,25 +101,19 @@ def two_sinks_of_two_names(use: Use) -> Batch:
     return batch
 
 
-@way("A sink stays in the driver")
-def a_sink_that_is_sent_to_executors(use: Use) -> Batch:
-    sink = use.sink()
-    return lambda df, batch_id: pickle.dumps(sink)
+@sink_way("A sink stays in the driver")
+def a_sink_that_is_sent_to_executors(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    pickle.dumps(sink)
 
 
 # ---- several writes
 
 
-@way()
-def several_writes_in_one_block(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        with sink.batch(batch_id) as txn:
-            for part in halves(df):
-                txn.write(part)
-
-    return batch
+@sink_way()
+def several_writes_in_one_block(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    with sink.batch(batch_id) as txn:
+        for part in halves(df):
+            txn.write(part)
 
 
 @way(soak=True)
@@ -137,114 +131,69 @@ def writes_from_a_generator(use: Use) -> Batch:
     return batch
 
 
-@way(ONE_BLOCK)
-def two_calls_with_filters(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        for part in halves(df):
-            sink(part, batch_id)
-
-    return batch
+@sink_way(ONE_BLOCK)
+def two_calls_with_filters(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    for part in halves(df):
+        sink(part, batch_id)
 
 
-@way(ONE_BLOCK, soak=True)
-def the_same_call_twice(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        sink(df, batch_id)
-        sink(df, batch_id)
-
-    return batch
+@sink_way(ONE_BLOCK, soak=True)
+def the_same_call_twice(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    sink(df, batch_id)
+    sink(df, batch_id)
 
 
-@way(ONE_BLOCK)
-def closed_between_two_writes(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        for part in halves(df):
-            sink(part, batch_id)
-            sink.close()
-
-    return batch
-
-
-@way(soak=True)
-def closed_after_each_batch(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        sink(df, batch_id)
+@sink_way(ONE_BLOCK)
+def closed_between_two_writes(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    for part in halves(df):
+        sink(part, batch_id)
         sink.close()
 
-    return batch
+
+@sink_way(soak=True)
+def closed_after_each_batch(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    sink(df, batch_id)
+    sink.close()
 
 
-@way(ONE_BLOCK, soak=True)
-def a_call_within_a_block(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        first, second = halves(df)
-        with sink.batch(batch_id) as txn:
-            txn.write(first)
-            sink(second, batch_id)
-
-    return batch
+@sink_way(ONE_BLOCK, soak=True)
+def a_call_within_a_block(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    first, second = halves(df)
+    with sink.batch(batch_id) as txn:
+        txn.write(first)
+        sink(second, batch_id)
 
 
-@way("after the block of batch 0 had ended")
-def a_write_after_the_block(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        first, second = halves(df)
-        with sink.batch(batch_id) as txn:
-            txn.write(first)
-        txn.write(second)
-
-    return batch
+@sink_way("after the block of batch 0 had ended")
+def a_write_after_the_block(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    first, second = halves(df)
+    with sink.batch(batch_id) as txn:
+        txn.write(first)
+    txn.write(second)
 
 
-@way("has no txn.write")
-def a_block_that_is_left_without_a_write(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        with sink.batch(batch_id) as txn:
-            if batch_id == 1:
-                return
-            txn.write(df)
-
-    return batch
-
-
-@way()
-def nothing_is_written_of_a_batch_without_rows(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        if df.isEmpty():
+@sink_way("has no txn.write")
+def a_block_that_is_left_without_a_write(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    with sink.batch(batch_id) as txn:
+        if batch_id == 1:
             return
-        sink(df, batch_id)
+        txn.write(df)
 
-    return batch
+
+@sink_way()
+def nothing_is_written_of_a_batch_without_rows(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    if df.isEmpty():
+        return
+    sink(df, batch_id)
 
 
 # ---- which batch the caller says it is
 
 
-@way(WRONG_ID)
-def always_batch_0(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, _: int) -> None:
-        with suppress(eos.EosError):
-            sink(df, 0)
-
-    return batch
+@sink_way(WRONG_ID)
+def always_batch_0(sink: eos.Sink, df: DataFrame, _: int) -> None:
+    with suppress(eos.EosError):
+        sink(df, 0)
 
 
 @way(WRONG_ID, soak=True)
@@ -253,12 +202,7 @@ def counted_from_1_by_a_sink_without_transactions(use: Use) -> Batch:
     return lambda df, _: sink(df, next(numbers))
 
 
-@way("must be the int that Spark gives", soak=True)
-def by_a_text(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        with suppress(eos.EosError):
-            sink(df, str(batch_id))  # type: ignore[arg-type]
-
-    return batch
+@sink_way("must be the int that Spark gives", soak=True)
+def by_a_text(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    with suppress(eos.EosError):
+        sink(df, str(batch_id))  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pyspark.sql import DataFrame
 
 import eos
-from tests.integration.sinks.ways import BAD, HOLE, ONE_BLOCK, Batch, Use, halves, way
+from tests.integration.sinks.ways import BAD, HOLE, ONE_BLOCK, Batch, Use, halves, sink_way, way
 
 _has_failed: set[str] = set()
 
@@ -77,17 +77,12 @@ def an_error_in_the_block_is_swallowed(use: Use) -> Batch:
     return careless(use, 2, fail)
 
 
-@way(r"A txn\.write\(\) of the block of batch \d failed", soak=True)
-def an_error_of_one_write_of_a_block_is_swallowed(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        with suppress(eos.EosError), sink.batch(batch_id) as txn:
-            txn.write(df.limit(1))
-            with suppress(eos.EosError):
-                txn.write(df.selectExpr(*BAD))
-
-    return batch
+@sink_way(r"A txn\.write\(\) of the block of batch \d failed", soak=True)
+def an_error_of_one_write_of_a_block_is_swallowed(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    with suppress(eos.EosError), sink.batch(batch_id) as txn:
+        txn.write(df.limit(1))
+        with suppress(eos.EosError):
+            txn.write(df.selectExpr(*BAD))
 
 
 @way(HOLE)
@@ -147,68 +142,45 @@ def a_refused_job_in_a_pool(use: Use) -> Batch:
     return batch
 
 
-@way("A sink stays in the driver", soak=True)
-def a_sink_in_foreach_is_swallowed(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        with suppress(Exception):
-            df.foreach(sink)  # type: ignore[arg-type]
-
-    return batch
+@sink_way("A sink stays in the driver", soak=True)
+def a_sink_in_foreach_is_swallowed(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    with suppress(Exception):
+        df.foreach(sink)  # type: ignore[arg-type]
 
 
-@way()
-def an_error_in_the_block_is_swallowed_and_the_same_batch_written_again(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        try:
-            with sink.batch(batch_id) as txn:
-                txn.write(df.filter("true"))
-                raise LookupError
-        except LookupError:
-            sink(df.filter("true"), batch_id)
-
-    return batch
-
-
-@way(ONE_BLOCK)
-def two_calls_of_which_the_first_one_fails(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        bad, good = halves(df)
-        for part in (bad.selectExpr(*BAD), good):
-            with suppress(eos.EosError):
-                sink(part, batch_id)
-
-    return batch
-
-
-@way(ONE_BLOCK, soak=True)
-def a_failure_is_swallowed_and_the_batch_written_again(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        try:
-            sink(df.selectExpr(*BAD), batch_id)
-        except eos.InvalidInput:
-            sink(df, batch_id)
-
-    return batch
-
-
-@way(soak=True)
-def an_error_after_the_write_is_swallowed(use: Use) -> Batch:
-    sink = use.sink()
-
-    def batch(df: DataFrame, batch_id: int) -> None:
-        with suppress(LookupError):
-            sink(df, batch_id)
+@sink_way()
+def an_error_in_the_block_is_swallowed_and_the_same_batch_written_again(
+    sink: eos.Sink, df: DataFrame, batch_id: int
+) -> None:
+    try:
+        with sink.batch(batch_id) as txn:
+            txn.write(df.filter("true"))
             raise LookupError
+    except LookupError:
+        sink(df.filter("true"), batch_id)
 
-    return batch
+
+@sink_way(ONE_BLOCK)
+def two_calls_of_which_the_first_one_fails(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    bad, good = halves(df)
+    for part in (bad.selectExpr(*BAD), good):
+        with suppress(eos.EosError):
+            sink(part, batch_id)
+
+
+@sink_way(ONE_BLOCK, soak=True)
+def a_failure_is_swallowed_and_the_batch_written_again(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    try:
+        sink(df.selectExpr(*BAD), batch_id)
+    except eos.InvalidInput:
+        sink(df, batch_id)
+
+
+@sink_way(soak=True)
+def an_error_after_the_write_is_swallowed(sink: eos.Sink, df: DataFrame, batch_id: int) -> None:
+    with suppress(LookupError):
+        sink(df, batch_id)
+        raise LookupError
 
 
 @way()
