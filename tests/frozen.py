@@ -12,6 +12,7 @@ import pulsar as official
 
 from eos.errors import TopicMissing
 from eos.pulsar.net.admin import Admin
+from tests.clients import official_client
 from tests.waiting import PATIENCE_S
 
 PATIENCE_MS = 10_000
@@ -40,11 +41,8 @@ def freed(pulsar: Any, topic: str) -> bool:
 
 def frozen(pulsar: Any, topic: str) -> list[str]:
     """Return the physical topics on which a fresh official reader does not come to a message that is sent now."""
-    client = official.Client(pulsar.service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
-    try:
+    with official_client(pulsar.service_url) as client:
         return [one for one in partitions_of(pulsar.admin_url, topic) if not _reads_on(client, one)]
-    finally:
-        client.close()
 
 
 def _reads_on(client: official.Client, topic: str) -> bool:

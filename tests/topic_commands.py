@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import httpx
-import pulsar as official
 
+from tests.clients import official_client
 from tests.waiting import until
 
 
@@ -23,12 +23,9 @@ def compact(admin_url: str, topic: str) -> None:
 def table_view(service_url: str, *topics: str) -> dict[str, str]:
     """Return the newest value of each key of physical topics, by table views of the official client."""
     found: dict[str, str] = {}
-    client = official.Client(service_url)
-    try:
+    with official_client(service_url) as client:
         for topic in topics:
             client.create_table_view(topic).for_each(lambda key, value: found.update({key: value.decode()}))
-    finally:
-        client.close()
     return found
 
 

@@ -58,7 +58,7 @@ class OfficialClient:
 
 def _send(rows: Iterable[Row], service_url: str, topic: str, values: Values, acknowledged: Accumulator[int]) -> None:
     schema, value_of = values()
-    producer = _client(service_url).create_producer(
+    producer = shared_client(service_url).create_producer(
         topic,
         schema=schema,
         batching_enabled=True,
@@ -83,7 +83,8 @@ def _send(rows: Iterable[Row], service_url: str, topic: str, values: Values, ack
 
 
 @cache
-def _client(service_url: str) -> pulsar.Client:
+def shared_client(service_url: str) -> pulsar.Client:
+    """Return the client of this process."""
     logger = logging.getLogger("pulsar")
     logger.setLevel(logging.ERROR)
     return pulsar.Client(service_url, logger=logger)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import pulsar
 import pyarrow as pa
@@ -16,6 +14,8 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 from pyspark.sql.types import StructType
+
+from tests.benchmarks.official_client import shared_client
 
 COLUMNS = "value binary, __key binary"
 _SCHEMA = pa.schema([("value", pa.binary()), ("__key", pa.binary())])
@@ -69,7 +69,7 @@ class ClientSource(_Source):
 class _ClientReader(_Reader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Part)
-        reader = _client(self._options["service"]).create_reader(
+        reader = shared_client(self._options["service"]).create_reader(
             f"{self._options['topic']}-partition-{partition.number}",
             pulsar.MessageId.earliest,
             receiver_queue_size=_QUEUE,
@@ -85,13 +85,6 @@ class _ClientReader(_Reader):
             columns = [pa.array(values, pa.binary()), pa.array(keys, pa.string()).cast(pa.binary())]
             yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
         reader.close()
-
-
-@cache
-def _client(service_url: str) -> pulsar.Client:
-    logger = logging.getLogger("pulsar")
-    logger.setLevel(logging.ERROR)
-    return pulsar.Client(service_url, logger=logger)
 
 
 class ReadySource(_Source):

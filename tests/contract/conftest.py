@@ -10,6 +10,8 @@ import pytest
 
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from tests.clients import ours as ours
+from tests.clients import theirs as theirs
 from tests.contract.raw import RawProducer, client
 
 
@@ -31,11 +33,6 @@ def make_client(pulsar: Running) -> Iterator[Callable[[], Client]]:
     """Make a client that knows nothing of the others."""
     with ExitStack() as made:
         yield lambda: made.enter_context(client(pulsar.service_url))
-
-
-@pytest.fixture
-def ours(make_client: Callable[[], Client]) -> Client:
-    return make_client()
 
 
 @pytest.fixture

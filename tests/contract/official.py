@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pulsar
+
+from tests.clients import official_client
 
 _QUIET_MS = 1000
 _PATIENCE_MS = 60_000
@@ -15,11 +16,8 @@ _PATIENCE_MS = 60_000
 
 @contextmanager
 def fresh_consumer(service_url: str, topic: str) -> Iterator[pulsar.Consumer]:
-    client = pulsar.Client(service_url, logger=logging.getLogger("tests.official_client"))
-    try:
+    with official_client(service_url) as client:
         yield client.subscribe(topic, uuid.uuid4().hex, initial_position=pulsar.InitialPosition.Earliest)
-    finally:
-        client.close()
 
 
 def read_until(service_url: str, topic: str, last: bytes) -> list[bytes]:
@@ -37,8 +35,7 @@ def read_until(service_url: str, topic: str, last: bytes) -> list[bytes]:
 def readable_now(service_url: str, topic: str) -> list[bytes]:
     """Return what a fresh reader gets: all that the broker says is there, and what comes before it is quiet."""
     values: list[bytes] = []
-    client = pulsar.Client(service_url, logger=logging.getLogger("tests.official_client"))
-    try:
+    with official_client(service_url) as client:
         reader = client.create_reader(topic, pulsar.MessageId.earliest)
         while True:
             promised = reader.has_message_available()
@@ -47,5 +44,3 @@ def readable_now(service_url: str, topic: str) -> list[bytes]:
             except pulsar.Timeout:
                 assert not promised, f"the broker says that there is more than {values}, and it does not come"
                 return values
-    finally:
-        client.close()

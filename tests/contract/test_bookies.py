@@ -35,13 +35,6 @@ def test_bookkeepers_classes_write_what_the_vectors_hold() -> None:
 
 
 @pytest.fixture
-def theirs(pulsar: Any) -> Iterator[official.Client]:
-    client = official.Client(pulsar.service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
-    yield client
-    client.close()
-
-
-@pytest.fixture
 def topic(make_topic: MakeTopic, theirs: official.Client) -> Iterator[str]:
     """A topic of ENTRIES messages, one to an entry, in one open ledger."""
     name = make_topic("ledger")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -37,13 +35,6 @@ COMPRESSIONS = {
 }
 
 
-@pytest.fixture
-def client(pulsar: Running) -> Iterator[official.Client]:
-    opened = official.Client(pulsar.service_url, logger=logging.getLogger("tests.official_client"))
-    yield opened
-    opened.close()
-
-
 def messages() -> list[dict[str, Any]]:
     """Every mix of the fields, with empty and lookalike values, two rounds of it."""
     mixes = product([None, "key", "k\u00fc"], [None, "order"], [None, 1_700_000_000_123], [{}, {"a": "b", "ü": ""}])
@@ -64,10 +55,10 @@ def messages() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("batching", [0, 2, 47, 1000])
 def test_every_mix_of_fields_arrives_equal(
-    pulsar: Running, client: official.Client, ours: Client, make_topic: MakeTopic, compression: str, batching: int
+    pulsar: Running, theirs: official.Client, ours: Client, make_topic: MakeTopic, compression: str, batching: int
 ) -> None:
     topic = make_topic("d-mix")
-    producer = client.create_producer(
+    producer = theirs.create_producer(
         topic,
         producer_name=f"writer of {topic}",
         compression_type=COMPRESSIONS[compression],
@@ -85,9 +76,9 @@ def test_every_mix_of_fields_arrives_equal(
     assert any(entry.batched for entry in entries) == (batching > 0)
     rows = decode(entries, list(COLUMNS)).to_pylist()
     with fresh_consumer(pulsar.service_url, topic) as consumer:
-        theirs = [consumer.receive(60_000) for _ in sent]
+        received = [consumer.receive(60_000) for _ in sent]
     assert [row["value"] for row in rows] == [row["content"] for row in sent]
-    for row, wrote, read in zip(rows, sent, theirs, strict=True):
+    for row, wrote, read in zip(rows, sent, received, strict=True):
         key, ordering = wrote.get("partition_key"), wrote.get("ordering_key")
         assert row["key"] == (None if key is None else key.encode())
         assert row["ordering_key"] == (None if ordering is None else ordering.encode())

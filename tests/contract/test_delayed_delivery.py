@@ -57,53 +57,45 @@ def receive(consumer: official.Consumer, count: int) -> dict[bytes, int]:
     return came
 
 
-def test_shared_subscriptions_wait_for_the_time(pulsar: Running, ours: Client, make_topic: MakeTopic) -> None:
+def test_shared_subscriptions_wait_for_the_time(theirs: official.Client, ours: Client, make_topic: MakeTopic) -> None:
     topic = make_topic("p-delayed")
-    theirs = official.Client(pulsar.service_url)
-    try:
-        kinds = [official.ConsumerType.Shared, official.ConsumerType.KeyShared]
-        consumers = [theirs.subscribe(topic, f"s{place}", kind) for place, kind in enumerate(kinds)]
-        coordinator = ours.coordinator(0)
-        aborted, committed, open_longer = (coordinator.new_transaction(TTL_MS) for _ in range(3))
-        for txn in (aborted, committed, open_longer):
-            coordinator.add_partitions(txn, [topic])
-        due = now_ms() + DELAY_MS
-        values = [b"soon", b"late", b"now", b"late too", b"past", b"negative"]
-        send(ours, topic, values, [due, due + 1_000, None, due + 1_000, 1_000, -5], committed)
-        send(ours, topic, [b"aborted", b"aborted now"], [due, None], aborted)
-        send(ours, topic, [b"committed after its time"], [due - DELAY_MS], open_longer)
-        coordinator.end(aborted, commit=False)
-        coordinator.end(committed, commit=True)
-        coordinator.end(open_longer, commit=True)
-        came = [receive(consumer, 7) for consumer in consumers]
-    finally:
-        theirs.close()
+    kinds = [official.ConsumerType.Shared, official.ConsumerType.KeyShared]
+    consumers = [theirs.subscribe(topic, f"s{place}", kind) for place, kind in enumerate(kinds)]
+    coordinator = ours.coordinator(0)
+    aborted, committed, open_longer = (coordinator.new_transaction(TTL_MS) for _ in range(3))
+    for txn in (aborted, committed, open_longer):
+        coordinator.add_partitions(txn, [topic])
+    due = now_ms() + DELAY_MS
+    values = [b"soon", b"late", b"now", b"late too", b"past", b"negative"]
+    send(ours, topic, values, [due, due + 1_000, None, due + 1_000, 1_000, -5], committed)
+    send(ours, topic, [b"aborted", b"aborted now"], [due, None], aborted)
+    send(ours, topic, [b"committed after its time"], [due - DELAY_MS], open_longer)
+    coordinator.end(aborted, commit=False)
+    coordinator.end(committed, commit=True)
+    coordinator.end(open_longer, commit=True)
+    came = [receive(consumer, 7) for consumer in consumers]
     for one in came:
         assert one.keys() == {*values, b"committed after its time"}
         assert one[b"soon"] >= due - TICK_MS
         assert min(one[b"late"], one[b"late too"]) >= due + 1_000 - TICK_MS
 
 
-def test_others_do_not_wait(pulsar: Running, ours: Client, make_topic: MakeTopic) -> None:
+def test_others_do_not_wait(theirs: official.Client, ours: Client, make_topic: MakeTopic) -> None:
     topic = make_topic("p-not-delayed")
     coordinator = ours.coordinator(0)
     txn = coordinator.new_transaction(TTL_MS)
     coordinator.add_partitions(txn, [topic])
     send(ours, topic, [b"in an hour"], [now_ms() + 3_600_000], txn)
     coordinator.end(txn, commit=True)
-    theirs = official.Client(pulsar.service_url)
-    try:
-        for kind in (official.ConsumerType.Exclusive, official.ConsumerType.Failover):
-            consumer = theirs.subscribe(topic, f"{kind}", kind, initial_position=official.InitialPosition.Earliest)
-            assert consumer.receive(PATIENCE_MS).data() == b"in an hour"
-        reader = theirs.create_reader(topic, official.MessageId.earliest)
-        assert reader.read_next(PATIENCE_MS).data() == b"in an hour"
-    finally:
-        theirs.close()
+    for kind in (official.ConsumerType.Exclusive, official.ConsumerType.Failover):
+        consumer = theirs.subscribe(topic, f"{kind}", kind, initial_position=official.InitialPosition.Earliest)
+        assert consumer.receive(PATIENCE_MS).data() == b"in an hour"
+    reader = theirs.create_reader(topic, official.MessageId.earliest)
+    assert reader.read_next(PATIENCE_MS).data() == b"in an hour"
 
 
 def test_a_subscription_that_begins_later_finds_them_delayed_too(
-    pulsar: Running, ours: Client, make_topic: MakeTopic
+    theirs: official.Client, ours: Client, make_topic: MakeTopic
 ) -> None:
     topic = make_topic("p-delayed-later")
     coordinator = ours.coordinator(0)
@@ -114,15 +106,11 @@ def test_a_subscription_that_begins_later_finds_them_delayed_too(
         send(ours, topic, [value], [due], txn)
         coordinator.end(txn, commit=commit)
     send(ours, topic, [b"plain"], [None], None)
-    theirs = official.Client(pulsar.service_url)
-    try:
-        shared = official.ConsumerType.Shared
-        consumer = theirs.subscribe(topic, "s", shared, initial_position=official.InitialPosition.Earliest)
-        came = receive(consumer, 2)
-        with pytest.raises(official.Timeout):
-            consumer.receive(max(0, due - now_ms()) + 1_000)
-    finally:
-        theirs.close()
+    shared = official.ConsumerType.Shared
+    consumer = theirs.subscribe(topic, "s", shared, initial_position=official.InitialPosition.Earliest)
+    came = receive(consumer, 2)
+    with pytest.raises(official.Timeout):
+        consumer.receive(max(0, due - now_ms()) + 1_000)
     assert came.keys() == {b"plain", b"delayed"}
     assert came[b"delayed"] >= due - TICK_MS
 

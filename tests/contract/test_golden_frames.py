@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from eos.config import COMPRESSION_OPTIONS, Cluster, CompressionOption
+from eos.config import COMPRESSION_OPTIONS, CompressionOption
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire import pulsar_pb2
 from eos.pulsar.wire.batch import BatchEncoder
@@ -80,28 +80,15 @@ def test_the_python_client_routes_as_the_vectors_and_we_do(pulsar: RunningPulsar
     assert partition_of(pa.array(list(routed)), partitions, "boost").tolist() == list(routed.values())
 
 
-@pytest.fixture(scope="module")
-def reader_client(pulsar: RunningPulsar) -> Iterator[official.Client]:
-    client = official.Client(pulsar.service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def client(pulsar: RunningPulsar) -> Iterator[Client]:
-    with Client(Cluster(pulsar.service_url)) as ours:
-        yield ours
-
-
-def send(client: Client, topic: str, batch: pa.RecordBatch, compression: CompressionOption = "none") -> None:
-    with client.producer(topic) as producer:
+def send(ours: Client, topic: str, batch: pa.RecordBatch, compression: CompressionOption = "none") -> None:
+    with ours.producer(topic) as producer:
         for chunk in BatchEncoder(compression, producer.max_message_size).chunks(batch):
             producer.send(chunk, None)
         producer.flush()
 
 
-def received(reader_client: official.Client, topic: str) -> Iterator[official.Message]:
-    reader = reader_client.create_reader(topic, official.MessageId.earliest)
+def received(theirs: official.Client, topic: str) -> Iterator[official.Message]:
+    reader = theirs.create_reader(topic, official.MessageId.earliest)
     while reader.has_message_available():
         yield reader.read_next(60_000)
     reader.close()
@@ -109,11 +96,11 @@ def received(reader_client: official.Client, topic: str) -> Iterator[official.Me
 
 @pytest.mark.parametrize("compression", COMPRESSION_OPTIONS)
 def test_the_official_client_reads_our_batches(
-    client: Client, reader_client: official.Client, make_topic: MakeTopic, compression: CompressionOption
+    ours: Client, theirs: official.Client, make_topic: MakeTopic, compression: CompressionOption
 ) -> None:
     topic = make_topic(f"wire-{compression}")
     batch = rows("value", "key", "ordering_key", "event_time", "properties")
-    send(client, topic, batch, compression)
+    send(ours, topic, batch, compression)
     seen = [
         {
             "value": None if message.has_null_value() else message.data(),
@@ -122,7 +109,7 @@ def test_the_official_client_reads_our_batches(
             "event_time": message.event_timestamp(),
             "properties": message.properties(),
         }
-        for message in received(reader_client, topic)
+        for message in received(theirs, topic)
     ]
     # This client has no null but that of a value: what else a message lacks is empty, or 0. Base64 stays as it is.
     assert seen == [
@@ -145,20 +132,20 @@ def _text(key: bytes) -> str:
 
 
 def test_the_official_client_reads_many_messages_in_order(
-    client: Client, reader_client: official.Client, make_topic: MakeTopic
+    ours: Client, theirs: official.Client, make_topic: MakeTopic
 ) -> None:
     topic = make_topic("wire-many")
     values = [str(number).encode() * (number % 40) for number in range(30_000)]
-    send(client, topic, pa.RecordBatch.from_pydict({"value": values, "key": [f"k{n % 97}" for n in range(30_000)]}))
-    seen = [(message.data(), message.partition_key()) for message in received(reader_client, topic)]
+    send(ours, topic, pa.RecordBatch.from_pydict({"value": values, "key": [f"k{n % 97}" for n in range(30_000)]}))
+    seen = [(message.data(), message.partition_key()) for message in received(theirs, topic)]
     assert seen == [(value, f"k{number % 97}") for number, value in enumerate(values)]
 
 
 def test_the_broker_takes_the_largest_message_that_we_allow(
-    client: Client, reader_client: official.Client, make_topic: MakeTopic
+    ours: Client, theirs: official.Client, make_topic: MakeTopic
 ) -> None:
     topic = make_topic("wire-large")
-    with client.producer(topic) as producer:
+    with ours.producer(topic) as producer:
         encoder = BatchEncoder(max_message_size=producer.max_message_size)
         header = 4 + 1 + 4  # size, tag, and a varint of four bytes
         value = b"v" * (encoder.limit - header)
@@ -166,4 +153,4 @@ def test_the_broker_takes_the_largest_message_that_we_allow(
         assert chunk.uncompressed_size == encoder.limit
         producer.send(chunk, None)
         producer.flush()
-    assert [message.data() for message in received(reader_client, topic)] == [value]
+    assert [message.data() for message in received(theirs, topic)] == [value]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from logging import getLogger
 
 import pulsar as official
 import pyarrow as pa
@@ -17,6 +15,7 @@ from eos.inspect.lag import SubscriptionLag, lag
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder
+from tests.clients import official_client
 from tests.conftest import create_topic
 from tests.contract.conftest import Running
 from tests.integration.sparkless import eos
@@ -54,15 +53,6 @@ def topic(pulsar: Running) -> str:
     return name
 
 
-@contextmanager
-def closing_client(pulsar: Running) -> Iterator[official.Client]:
-    client = official.Client(pulsar.service_url, logger=getLogger("tests.official_client"))
-    try:
-        yield client
-    finally:
-        client.close()
-
-
 def receive(consumer: official.Consumer) -> Iterator[official.Message]:
     while True:
         try:
@@ -85,7 +75,7 @@ def test_the_messages_are_counted_that_the_subscription_will_get(pulsar: Running
         assert 0 < time.time() * 1000 - before.oldest_ms < 600_000
         assert (now(5).messages, now(5).whole) == (5, False)
 
-        with closing_client(pulsar) as opened:
+        with official_client(pulsar.service_url) as opened:
             consumer = opened.subscribe(topic, "job")
             got = list(receive(consumer))
             assert len(got) == before.messages

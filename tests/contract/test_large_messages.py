@@ -283,21 +283,17 @@ def test_chunks_without_the_last_one_are_no_message(pulsar: Running, ours: Clien
 
 @pytest.mark.parametrize("kind", [official.ConsumerType.Shared, official.ConsumerType.KeyShared])
 def test_a_large_message_is_delivered_at_its_time(
-    pulsar: Running, client: Client, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch, kind: Any
+    theirs: official.Client, client: Client, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch, kind: Any
 ) -> None:
     monkeypatch.setattr(Producer, "max_message_size", SMALL_LIMIT)
     topic = make_topic("p-large-delayed")
-    theirs = official.Client(pulsar.service_url)
-    try:
-        consumer = theirs.subscribe(topic, "s", kind)
-        due = time.time_ns() // 1_000_000 + 3_000
-        value = os.urandom(70_000)
-        made = [Row(b"k", None, 0, {}, value), Row(b"k", None, 0, {}, b"now")]
-        times = pa.array([due, None], pa.int64())
-        write(client, topic, as_batch(made, deliver_at=times), commit=True, chunking=True)
-        came = {consumer.receive(60_000).data(): time.time_ns() // 1_000_000 for _ in made}
-    finally:
-        theirs.close()
+    consumer = theirs.subscribe(topic, "s", kind)
+    due = time.time_ns() // 1_000_000 + 3_000
+    value = os.urandom(70_000)
+    made = [Row(b"k", None, 0, {}, value), Row(b"k", None, 0, {}, b"now")]
+    times = pa.array([due, None], pa.int64())
+    write(client, topic, as_batch(made, deliver_at=times), commit=True, chunking=True)
+    came = {consumer.receive(60_000).data(): time.time_ns() // 1_000_000 for _ in made}
     assert came.keys() == {value, b"now"}
     assert came[value] >= due - TICK_MS
 
@@ -311,7 +307,7 @@ def test_without_chunking_it_is_refused_with_the_option_that_allows_it(
 
 
 def test_a_consumer_gives_up_messages_when_the_chunks_of_too_many_are_mixed(
-    pulsar: Running, ours: Client, make_topic: MakeTopic
+    theirs: official.Client, ours: Client, make_topic: MakeTopic
 ) -> None:
     """As tasks mix them that write to one partition: clients keep ten that are not whole, unless told otherwise."""
     topic = make_topic("p-large-mixed")
@@ -324,15 +320,11 @@ def test_a_consumer_gives_up_messages_when_the_chunks_of_too_many_are_mixed(
             producer.flush()
     for producer in producers:
         producer.close()
-    theirs = official.Client(pulsar.service_url)
     begin = {"initial_position": official.InitialPosition.Earliest}
-    try:
-        more = theirs.subscribe(topic, "more", max_pending_chunked_message=12, **begin)
-        assert {more.receive(60_000).data()[:2] for _ in made} == {b"%02d" % number for number in range(12)}
-        usual = theirs.subscribe(topic, "usual", **begin)
-        came = {usual.receive(60_000).data()[:2] for _ in range(10)}
-        with pytest.raises(official.Timeout):
-            usual.receive(500)
-    finally:
-        theirs.close()
+    more = theirs.subscribe(topic, "more", max_pending_chunked_message=12, **begin)
+    assert {more.receive(60_000).data()[:2] for _ in made} == {b"%02d" % number for number in range(12)}
+    usual = theirs.subscribe(topic, "usual", **begin)
+    came = {usual.receive(60_000).data()[:2] for _ in range(10)}
+    with pytest.raises(official.Timeout):
+        usual.receive(500)
     assert came == {b"%02d" % number for number in range(2, 12)}

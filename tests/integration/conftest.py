@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
-import pulsar as official
 import pytest
 
+from tests.clients import ours as ours
+from tests.clients import theirs as theirs
 from tests.spark_session import spark as spark
 
 Register = Callable[..., None]
-
-
-@pytest.fixture
-def theirs(pulsar: Any) -> Iterator[official.Client]:
-    client = official.Client(pulsar.service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
-    yield client
-    client.close()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pulsar as official
 import pytest
 from pyspark.sql import SparkSession
 
@@ -145,15 +146,13 @@ def test_a_new_name_is_the_way_out(spark: SparkSession, pulsar: Any, tmp_path: P
     assert account_for(pulsar.service_url, job.topic, 3, ROWS).is_exact()
 
 
-def test_records_of_others_are_refused(spark: SparkSession, pulsar: Any, tmp_path: Path) -> None:
+def test_records_of_others_are_refused(
+    spark: SparkSession, pulsar: Any, theirs: official.Client, tmp_path: Path
+) -> None:
     """A topic that holds anything but the sink's records is not a control log."""
-    import pulsar as official
-
     admin = Admin(pulsar.admin_url)
     job = job_in(admin, pulsar, tmp_path)
-    client = official.Client(pulsar.service_url)
-    client.create_producer(f"persistent://{admin.namespace}/__eos-lost").send(b"hello")
-    client.close()
+    theirs.create_producer(f"persistent://{admin.namespace}/__eos-lost").send(b"hello")
     with pytest.raises(eos.DamagedLog, match="did not write: b'hello'"):
         run_here(spark, job)
     assert account_for(pulsar.service_url, job.topic, 0, ROWS).is_exact()

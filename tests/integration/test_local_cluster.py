@@ -21,6 +21,7 @@ from eos.local import LocalCluster, LocalPulsar, jars
 from eos.local.parts import PARTS
 from eos.local.places import cache
 from eos.pulsar.net.client import Client
+from tests.clients import official_client
 from tests.conftest import create_topic
 from tests.waiting import until
 
@@ -75,21 +76,17 @@ def listening(pid: int | None) -> set[str]:
 
 
 def send(service_url: str, topic: str, *payloads: str) -> None:
-    logger = official.ConsoleLogger(official.LoggerLevel.Error)
-    client = official.Client(service_url, logger=logger, operation_timeout_seconds=PATIENCE_S)
-    producer = client.create_producer(topic, send_timeout_millis=PATIENCE_S * 1000)
-    for payload in payloads:
-        producer.send(payload.encode())
-    client.close()
+    with official_client(service_url, operation_timeout_seconds=PATIENCE_S) as client:
+        producer = client.create_producer(topic, send_timeout_millis=PATIENCE_S * 1000)
+        for payload in payloads:
+            producer.send(payload.encode())
 
 
 def read(service_url: str, topic: str, count: int) -> list[str]:
-    logger = official.ConsoleLogger(official.LoggerLevel.Error)
-    client = official.Client(service_url, logger=logger, operation_timeout_seconds=PATIENCE_S)
-    reader = client.create_reader(topic, official.MessageId.earliest)
-    found = [reader.read_next(PATIENCE_S * 1000).data().decode() for _ in range(count)]
-    assert not reader.has_message_available()
-    client.close()
+    with official_client(service_url, operation_timeout_seconds=PATIENCE_S) as client:
+        reader = client.create_reader(topic, official.MessageId.earliest)
+        found = [reader.read_next(PATIENCE_S * 1000).data().decode() for _ in range(count)]
+        assert not reader.has_message_available()
     return found
 
 

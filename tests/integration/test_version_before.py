@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pulsar as official
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,6 +20,7 @@ import eos
 from eos.config import Cluster
 from statestore.savepoints import topic as topics
 from statestore.savepoints.folder import Folder
+from tests.clients import official_client
 from tests.reading import values_of
 from tests.vectors import kept
 
@@ -33,11 +33,10 @@ KEYS = 7
 
 def put_back(service_url: str, topic: str, messages: list[kept.Message]) -> None:
     """Send messages with the official client, as they were."""
-    client = official.Client(service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
-    producer = client.create_producer(topic, batching_enabled=False)
-    for message in messages:
-        producer.send(message.payload, properties=message.properties, partition_key=message.key or None)
-    client.close()
+    with official_client(service_url) as client:
+        producer = client.create_producer(topic, batching_enabled=False)
+        for message in messages:
+            producer.send(message.payload, properties=message.properties, partition_key=message.key or None)
 
 
 @pytest.fixture

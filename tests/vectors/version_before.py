@@ -36,6 +36,7 @@ from eos.local import LocalPulsar
 from eos.steps import Phase, Step
 from statestore import configure_spark, savepoints
 from statestore.savepoints import pulsar_topic
+from tests.clients import official_client
 
 NAME = "version-before"
 TOPIC = f"persistent://public/default/{NAME}"
@@ -127,18 +128,16 @@ def savepoints_of(checkpoint: Path, pulsar: LocalPulsar) -> dict[str, bytes]:
 
 def messages(service_url: str, topic: str) -> list[dict[str, Any]]:
     """Return what a new reader of the official client gets."""
-    client = official.Client(service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
-    reader = client.create_reader(topic, official.MessageId.earliest)
-    found = []
-    while True:
-        try:
-            message = reader.read_next(SILENCE_MS)
-        except official.Timeout:
-            break
-        text = base64.b64encode(message.data()).decode()
-        found.append({"key": message.partition_key(), "properties": message.properties(), "payload": text})
-    client.close()
-    return found
+    found: list[dict[str, Any]] = []
+    with official_client(service_url) as client:
+        reader = client.create_reader(topic, official.MessageId.earliest)
+        while True:
+            try:
+                message = reader.read_next(SILENCE_MS)
+            except official.Timeout:
+                return found
+            text = base64.b64encode(message.data()).decode()
+            found.append({"key": message.partition_key(), "properties": message.properties(), "payload": text})
 
 
 def znodes(client: KazooClient, path: str) -> list[dict[str, Any]]:

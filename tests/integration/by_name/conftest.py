@@ -8,6 +8,7 @@ import pulsar as official
 import pytest
 
 from eos.local import LocalPulsar
+from tests.clients import official_client
 from tests.conftest import START_S, create_topic
 
 MakeTopic = Callable[..., str]
@@ -30,16 +31,15 @@ def make_plain(plain: LocalPulsar) -> MakeTopic:
 @pytest.fixture
 def read_all(plain: LocalPulsar) -> Iterator[ReadAll]:
     """Return all messages of a topic, partition by partition, as the official client reads them."""
-    client = official.Client(plain.service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
+    with official_client(plain.service_url) as client:
 
-    def read(topic: str) -> list[official.Message]:
-        found = []
-        for part in client.get_topic_partitions(topic):
-            reader = client.create_reader(part, official.MessageId.earliest)
-            while reader.has_message_available():
-                found.append(reader.read_next())
-            reader.close()
-        return found
+        def read(topic: str) -> list[official.Message]:
+            found = []
+            for part in client.get_topic_partitions(topic):
+                reader = client.create_reader(part, official.MessageId.earliest)
+                while reader.has_message_available():
+                    found.append(reader.read_next())
+                reader.close()
+            return found
 
-    yield read
-    client.close()
+        yield read

@@ -16,6 +16,7 @@ from statestore.drills.judge.copies import CopyOutcome, PackedRows
 from statestore.drills.judge.findings import Account, Verdict
 from statestore.drills.judge.oracle import LiveReaders
 from statestore.drills.later_transactions import end_later_transactions
+from tests.clients import official_client
 from tests.conftest import MakeTopic, RunningPulsar
 from tests.waiting import until
 
@@ -35,12 +36,11 @@ def one_twice(messages: Messages) -> Iterator[official.Message]:
 
 def copy(url: str, messages: Messages, to: str) -> None:
     """Send messages to another topic, in their order."""
-    client = official.Client(url)
-    producer = client.create_producer(to, block_if_queue_full=True)
-    for message in messages:
-        producer.send_async(message.data(), None, partition_key=message.partition_key())
-    producer.flush()
-    client.close()
+    with official_client(url) as client:
+        producer = client.create_producer(to, block_if_queue_full=True)
+        for message in messages:
+            producer.send_async(message.data(), None, partition_key=message.partition_key())
+        producer.flush()
 
 
 @pytest.mark.timeout(300)

@@ -27,6 +27,7 @@ from eos.errors import InvalidInput, TopicMissing
 from eos.inspect.rows import TopicRow, TopicRows
 from eos.inspect.tables import TopicTable, tables
 from eos.pulsar.net.client import Client
+from tests.clients import official_client
 from tests.conftest import MakeTopic
 from tests.planner import again_while_late
 from tests.waiting import until
@@ -42,11 +43,8 @@ def values(found: Iterator[TopicRow]) -> list[str]:
 
 @contextmanager
 def sending(pulsar: Any, topic: str, schema: Any = None) -> Iterator[official.Producer]:
-    client = official.Client(pulsar.service_url, logger=official.ConsoleLogger(official.LoggerLevel.Error))
-    try:
+    with official_client(pulsar.service_url) as client:
         yield client.create_producer(topic, schema=schema or BytesSchema(), batching_enabled=False)
-    finally:
-        client.close()
 
 
 def test_what_is_committed_is_shown_with_all_that_belongs_to_it(

@@ -12,8 +12,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eos.source.options import parse_options
-from tests.contract.conftest import make_client as make_client
-from tests.contract.conftest import ours as ours
 from tests.contract.conftest import produce as produce
 from tests.integration.source.queries import Query
 from tests.integration.source.streams import Stream

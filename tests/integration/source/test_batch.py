@@ -75,17 +75,16 @@ def test_filters_on_topic_partition_and_time_are_pushed_down(
 
 
 def test_what_compaction_left_is_a_table_of_the_newest_messages(
-    spark: SparkSession, pulsar: Any, make_topic: MakeTopic, admin: Admin
+    spark: SparkSession, pulsar: Any, theirs: official.Client, make_topic: MakeTopic, admin: Admin
 ) -> None:
     topic = make_topic("compacted")
     compaction = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}/compaction"
 
     def send(*pairs: tuple[str, str]) -> None:
-        client = official.Client(pulsar.service_url)
-        producer = client.create_producer(topic, batching_enabled=False)
+        producer = theirs.create_producer(topic, batching_enabled=False)
         for key, value in pairs:
             producer.send(value.encode(), partition_key=key)
-        client.close()
+        producer.close()
 
     def compact() -> None:
         httpx.put(compaction, timeout=30).raise_for_status()

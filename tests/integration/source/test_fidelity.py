@@ -18,10 +18,11 @@ from tests.integration.source.streams import Stream
 AT_MS = 1_357_043_400_250
 
 
-def test_every_column_of_a_message(spark: SparkSession, pulsar: Any, make_topic: MakeTopic, tmp_path: Path) -> None:
+def test_every_column_of_a_message(
+    spark: SparkSession, pulsar: Any, theirs: official.Client, make_topic: MakeTopic, tmp_path: Path
+) -> None:
     topic = make_topic("columns", 2)
-    client = official.Client(pulsar.service_url)
-    producer = client.create_producer(
+    producer = theirs.create_producer(
         f"{topic}-partition-1", batching_enabled=False, compression_type=official.CompressionType.ZSTD
     )
     first = producer.send(
@@ -29,7 +30,6 @@ def test_every_column_of_a_message(spark: SparkSession, pulsar: Any, make_topic:
     )
     producer.send(None)
     producer.send(b"", properties={"": "empty name", "ключ": "значение"})
-    client.close()
 
     rows = Stream(spark, pulsar.service_url, tmp_path / "c", topic=topic).run(None)
     assert [bytes(row.value) if row.value is not None else None for row in rows] == [b"\x00\xff", None, b""]

@@ -21,7 +21,6 @@ from eos.source.options import parse_options
 from eos.source.ranges import Range
 from eos.source.segment_path import SegmentPlan, read_stored
 from tests.contract.test_history import described
-from tests.integration.source.test_segments import ours as ours
 from tests.integration.source.test_segments import rows_of
 from tests.integration.source.test_segments import table as table
 from tests.integration.source.test_segments import topic as topic

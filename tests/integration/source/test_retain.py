@@ -20,7 +20,6 @@ from eos.by_name.data_source import PulsarDataSource
 from eos.doctor.leftovers import LEFT
 from eos.pulsar.net.client import Client
 from eos.source.batch import PulsarReader
-from tests.contract.raw import client
 
 MakeTopic = Callable[..., str]
 
@@ -60,12 +59,6 @@ class LookingSource(PulsarDataSource):
         made.__class__ = LookingReader
         made.source = self  # type: ignore[attr-defined]
         return made
-
-
-@pytest.fixture
-def ours(pulsar: Any) -> Iterator[Client]:
-    with client(pulsar.service_url) as opened:
-        yield opened
 
 
 def durable_subscriptions(admin_url: str, topic: str) -> dict[str, int]:

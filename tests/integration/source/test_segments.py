@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from eos.bookkeeper.net.zookeeper import ZooKeeperMetadata
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.batch import BatchEncoder
-from tests.contract.raw import client
 from tests.contract.test_transactions import end, transaction
 from tests.integration.sparkless import eos
 from tests.waiting import until
@@ -30,12 +29,6 @@ def bookie(pulsar: Any) -> str:
     with ZooKeeperMetadata(pulsar.zookeeper) as zookeeper:
         host, port = zookeeper.address("bk0test")
     return f"bk0test={host}:{port}"
-
-
-@pytest.fixture
-def ours(pulsar: Any) -> Iterator[Client]:
-    with client(pulsar.service_url) as opened:
-        yield opened
 
 
 @pytest.fixture

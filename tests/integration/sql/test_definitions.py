@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from eos.config import Cluster
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.spark.jar import shipped_jar
@@ -17,12 +15,6 @@ from tests.integration.sql.test_catalog import Sql
 from tests.integration.sql.test_catalog import catalog as catalog
 
 pytestmark = pytest.mark.skipif(shipped_jar() is None, reason="the jar was not built: make jar")
-
-
-@pytest.fixture
-def ours(pulsar: Any) -> Iterator[Client]:
-    with Client(Cluster(pulsar.service_url)) as client:
-        yield client
 
 
 @pytest.fixture
