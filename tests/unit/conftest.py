@@ -19,3 +19,10 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBroker]:
         yield fake
         for client in Client._shared.values():
             client.close()
+
+
+@pytest.fixture
+def client(broker: FakeBroker) -> Iterator[Client]:
+    """A client of that broker."""
+    with broker.client() as opened:
+        yield opened

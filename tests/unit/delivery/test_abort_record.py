@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from math import inf
 from types import SimpleNamespace
 from typing import Any
@@ -27,12 +26,6 @@ from tests.waiting import PATIENCE_S
 
 TXN = TxnId(0, 7)
 CHUNK = Chunk(messages=1, payload=b"x", uncompressed_size=1, rows_bytes=1, compression="none")
-
-
-@pytest.fixture
-def client(broker: FakeBroker) -> Iterator[Client]:
-    with broker.client() as client:
-        yield client
 
 
 def test_a_record_of_the_transaction_is_stored_on_each_topic_that_was_added_first(

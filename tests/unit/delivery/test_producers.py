@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from eos.delivery.producers import FreshProducers, OpenProducers
@@ -30,12 +28,6 @@ from tests.waiting import until
 CHUNK = Chunk(messages=1, payload=b"x", uncompressed_size=1, rows_bytes=1, compression="none")
 TXN = TxnId(0, 7)
 MIB = 1 << 20
-
-
-@pytest.fixture
-def client(broker: FakeBroker) -> Iterator[Client]:
-    with broker.client() as client:
-        yield client
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
+from typing import Any
 
 from eos.config import Cluster, Credentials, Tls
 from eos.errors import DamagedFrame
@@ -163,18 +164,19 @@ def first_then_well(first: Handler) -> Handler:
     return handle
 
 
-def connected(session: Session) -> None:
-    session.send(
-        BaseCommand(
-            type=Type.CONNECTED,
-            connected=CommandConnected(
-                server_version="fake",
-                protocol_version=21,
-                max_message_size=1024 * 1024,
-                feature_flags=FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True),
-            ),
-        )
+def connected(session: Session, version: str = "fake", protocol: int = 21) -> None:
+    flags = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=protocol >= 21)
+    welcome = CommandConnected(
+        server_version=version, protocol_version=protocol, max_message_size=1024 * 1024, feature_flags=flags
     )
+    session.send(BaseCommand(type=Type.CONNECTED, connected=welcome))
+
+
+def looked_up(kind: str, **answer: Any) -> Handler:
+    """Return a handler that answers a lookup: "Connect", "Redirect" or "Failed"."""
+    to = CommandLookupTopicResponse(response=kind, **answer)
+    found = BaseCommand(type=Type.LOOKUP_RESPONSE, lookup_topic_response=to)
+    return lambda session, frame: session.answer(frame.command, found)
 
 
 def receipt(frame: Frame, ledger: int = 1) -> BaseCommand:

@@ -70,11 +70,17 @@ def server() -> Iterator[Server]:
     started.close()
 
 
+@pytest.fixture
+def admin(server: Server) -> Iterator[Admin]:
+    with Admin(server.url) as opened:
+        yield opened
+
+
 TOPIC = "/admin/v2/persistent/public/default/t%2Fx"
 STATS = "/admin/v3/transactions/transactionBufferStats/public/default/t%2Fx"
 
 
-def test_what_makes_a_broker_delete(server: Server) -> None:
+def test_what_makes_a_broker_delete(server: Server, admin: Admin) -> None:
     age = {"limit": 0, "limitSize": 0, "limitTime": 5, "policy": "producer_exception"}
     quota = {"limitSize": 10, "limitTime": -1, "policy": "consumer_backlog_eviction"}
     server.answers = {
@@ -83,28 +89,26 @@ def test_what_makes_a_broker_delete(server: Server) -> None:
         f"{TOPIC}/messageTTL?applied=true": (200, 60),
         f"{TOPIC}/maxConsumers?applied=true": (200, 5),
     }
-    with Admin(server.url) as admin:
-        keeping = admin.keeping("persistent://public/default/t/x")
-        assert (keeping.ttl_s, keeping.retention_minutes, keeping.retention_mb) == (60, 5, -1)
-        assert [str(quota) for quota in keeping.quotas] == [
-            "destination_storage of 10 bytes, policy consumer_backlog_eviction",
-            "message_age of 5 s, policy producer_exception",
-        ]
-        assert keeping.most_consumers == 5
-        quota["limitSize"] = age["limitTime"] = -1
-        assert admin.keeping("persistent://public/default/t/x").quotas == ()
+    keeping = admin.keeping("persistent://public/default/t/x")
+    assert (keeping.ttl_s, keeping.retention_minutes, keeping.retention_mb) == (60, 5, -1)
+    assert [str(quota) for quota in keeping.quotas] == [
+        "destination_storage of 10 bytes, policy consumer_backlog_eviction",
+        "message_age of 5 s, policy producer_exception",
+    ]
+    assert keeping.most_consumers == 5
+    quota["limitSize"] = age["limitTime"] = -1
+    assert admin.keeping("persistent://public/default/t/x").quotas == ()
 
 
-def test_what_limits_reading(server: Server) -> None:
+def test_what_limits_reading(server: Server, admin: Admin) -> None:
     rate = {"dispatchThrottlingRateInMsg": 5, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 2}
     server.answers = {
         f"{TOPIC}/dispatchRate?applied=true": (200, None),
         f"{TOPIC}/subscriptionDispatchRate?applied=true": (200, rate),
     }
-    with Admin(server.url) as admin:
-        assert admin.read_rates("persistent://public/default/t/x") == ("subscriptionDispatchRate of 5 messages in 2 s",)
-        rate["dispatchThrottlingRateInMsg"] = 0  # as good as none
-        assert admin.read_rates("persistent://public/default/t/x") == ()
+    assert admin.read_rates("persistent://public/default/t/x") == ("subscriptionDispatchRate of 5 messages in 2 s",)
+    rate["dispatchThrottlingRateInMsg"] = 0  # as good as none
+    assert admin.read_rates("persistent://public/default/t/x") == ()
 
 
 FILTERS = {"entryFilterNames": "by-region, by-size"}
@@ -114,24 +118,26 @@ FILTERS = {"entryFilterNames": "by-region, by-size"}
     ("answer", "names"),
     [((200, FILTERS), ("by-region", "by-size")), ((200, None), ()), ((405, {"reason": "Not Allowed"}), ())],
 )
-def test_the_entry_filters_of_a_topic(server: Server, answer: tuple[int, object], names: tuple[str, ...]) -> None:
+def test_the_entry_filters_of_a_topic(
+    server: Server, admin: Admin, answer: tuple[int, object], names: tuple[str, ...]
+) -> None:
     server.answers = {f"{TOPIC}/entryFilters?applied=true": answer}
-    with Admin(server.url) as admin:
-        assert admin.entry_filters("persistent://public/default/t/x") == names
+    assert admin.entry_filters("persistent://public/default/t/x") == names
 
 
 @pytest.mark.parametrize(
     ("readable_to", "ongoing", "held_up"), [("5:1", 1, True), ("5:7", 1, False), ("5:1", 0, False)]
 )
-def test_whether_readers_are_held_up(server: Server, readable_to: str, ongoing: int, held_up: bool) -> None:
+def test_whether_readers_are_held_up(
+    server: Server, admin: Admin, readable_to: str, ongoing: int, held_up: bool
+) -> None:
     stats = {"state": "Ready", "maxReadPosition": readable_to, "ongoingTxnSize": ongoing}
     server.answers = {STATS: (200, stats), f"{TOPIC}/internalStats": (200, {"lastConfirmedEntry": "5:7"})}
-    with Admin(server.url) as admin:
-        buffer = admin.buffer("persistent://public/default/t/x")
+    buffer = admin.buffer("persistent://public/default/t/x")
     assert (buffer.last, buffer.held_up) == (MessageId(5, 7), held_up)
 
 
-def test_open_transactions_oldest_first(server: Server) -> None:
+def test_open_transactions_oldest_first(server: Server, admin: Admin) -> None:
     def stats(number: int, opened: int) -> dict[str, object]:
         return {
             "txnId": f"(0,{number})",
@@ -149,35 +155,33 @@ def test_open_transactions_oldest_first(server: Server) -> None:
         "/admin/v3/transactions/transactionMetadata/0/9": (404, {"reason": "txdID `(0,9)`not found "}),
         "/admin/v3/transactions/abortTransaction/0/1": (204, None),
     }
-    with Admin(server.url) as admin:
-        assert [one.txn for one in admin.open_transactions(7)] == [TxnId(0, 2), TxnId(0, 1)]
-        known = admin.transaction(TxnId(0, 1))
-        assert known is not None
-        assert known.partitions == ("a", "b")
-        assert admin.transaction(TxnId(0, 9)) is None
-        with pytest.raises(Refused, match="not for you"):
-            admin.transaction(TxnId(0, 8))
-        admin.abort(TxnId(0, 1))
+    assert [one.txn for one in admin.open_transactions(7)] == [TxnId(0, 2), TxnId(0, 1)]
+    known = admin.transaction(TxnId(0, 1))
+    assert known is not None
+    assert known.partitions == ("a", "b")
+    assert admin.transaction(TxnId(0, 9)) is None
+    with pytest.raises(Refused, match="not for you"):
+        admin.transaction(TxnId(0, 8))
+    admin.abort(TxnId(0, 1))
     assert server.asked[-1][:2] == ("POST", "/admin/v3/transactions/abortTransaction/0/1")
 
 
-def test_problems(server: Server) -> None:
+def test_problems(server: Server, admin: Admin) -> None:
     path = "/admin/v2/brokers/version"
     with (
         Admin(server.url, timeout_s=0.2) as hurried,
         pytest.raises(Unanswered, match=r"GET .*/brokers/version: no answer within 0\.2 s"),
     ):
         hurried.version()
-    with Admin(server.url) as admin:
-        server.answers = {path: (401, {"reason": "who are you\n\nStacktrace: ..."})}
-        with pytest.raises(Refused, match=r"the broker answered 401: who are you$"):
-            admin.version()
-        server.answers = {path: (404, {"reason": "Topic t not found"})}
-        with pytest.raises(TopicMissing, match="Topic t not found"):
-            admin.version()
-        server.answers = {path: (500, "not an object")}
-        with pytest.raises(Refused, match="500"):
-            admin.version()
+    server.answers = {path: (401, {"reason": "who are you\n\nStacktrace: ..."})}
+    with pytest.raises(Refused, match=r"the broker answered 401: who are you$"):
+        admin.version()
+    server.answers = {path: (404, {"reason": "Topic t not found"})}
+    with pytest.raises(TopicMissing, match="Topic t not found"):
+        admin.version()
+    server.answers = {path: (500, "not an object")}
+    with pytest.raises(Refused, match="500"):
+        admin.version()
     with (
         free_port() as port,
         Admin(f"http://127.0.0.1:{port}") as admin,
@@ -202,7 +206,7 @@ def test_credentials_as_headers_and_for_the_binary_protocol(tmp_path: Path) -> N
         auth_data(Credentials("token", "file:/none/there"), PATIENCE_S)
 
 
-def test_the_transaction_behind_a_position(server: Server) -> None:
+def test_the_transaction_behind_a_position(server: Server, admin: Admin) -> None:
     ledgers = {"ledgers": [{"ledgerId": 4}, {"ledgerId": 5}, {"ledgerId": 8}]}
     server.answers = {
         f"{TOPIC}/internalStats": (200, ledgers),
@@ -210,12 +214,11 @@ def test_the_transaction_behind_a_position(server: Server) -> None:
         f"{TOPIC}/ledger/8/entry/0": (200, None),
     }
     server.headers = {"X-Pulsar-txnid-most-bits": "2", "X-Pulsar-txnid-least-bits": "7"}
-    with Admin(server.url) as admin:
-        assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) == TxnId(2, 7)
-        server.headers = {}
-        assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) is None
-        server.answers[f"{TOPIC}/ledger/8/entry/0"] = (404, {"reason": "Message not found"})
-        assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) is None
+    assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) == TxnId(2, 7)
+    server.headers = {}
+    assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) is None
+    server.answers[f"{TOPIC}/ledger/8/entry/0"] = (404, {"reason": "Message not found"})
+    assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) is None
 
 
 def test_another_broker_is_asked_with_the_same_token(server: Server) -> None:
@@ -290,76 +293,71 @@ def test_a_refusal_that_repeats_what_was_shown_is_told_without_it(
         admin.version()
 
 
-def test_the_topics_of_a_namespace(server: Server) -> None:
+def test_the_topics_of_a_namespace(server: Server, admin: Admin) -> None:
     server.answers = {"/admin/v2/persistent/public/default": (200, ["persistent://public/default/a-partition-0"])}
-    with Admin(server.url) as admin:
-        assert admin.topics("public/default") == ("persistent://public/default/a-partition-0",)
+    assert admin.topics("public/default") == ("persistent://public/default/a-partition-0",)
 
 
-def test_ledgers_come_in_their_order(server: Server) -> None:
+def test_ledgers_come_in_their_order(server: Server, admin: Admin) -> None:
     told = [{"ledgerId": 9, "entries": 0, "size": 0}, {"ledgerId": 7, "entries": 3, "size": 90, "offloaded": False}]
     server.answers[f"{TOPIC}/internalStats"] = (200, {"ledgers": told, "currentLedgerEntries": 5})
-    with Admin(server.url) as admin:
-        assert admin.ledgers("t/x") == [TopicLedger(7, 3, 90), TopicLedger(9, 0, 0)]
+    assert admin.ledgers("t/x") == [TopicLedger(7, 3, 90), TopicLedger(9, 0, 0)]
 
 
 TOPIC_STATS = "/admin/v2/persistent/public/default/log/stats"
 
 
-def test_who_is_connected_is_told_once_each(server: Server) -> None:
+def test_who_is_connected_is_told_once_each(server: Server, admin: Admin) -> None:
     writer, holder = {"producerName": "p", "address": "/10.0.0.1:5"}, {"consumerName": "c", "address": "/10.0.0.1:5"}
     other = {"consumerName": "d", "address": "/10.0.0.2:5"}
     subscriptions = {"hold": {"consumers": [holder, {"consumerName": "e"}]}, "another": {"consumers": [other]}}
     server.answers[TOPIC_STATS] = (200, {"publishers": [writer], "subscriptions": subscriptions})
-    with Admin(server.url) as admin:
-        assert admin.connected("log", "hold") == ("10.0.0.1:5", "an address not told")
-        assert admin.connected("log", "missing") == ("10.0.0.1:5",)
+    assert admin.connected("log", "hold") == ("10.0.0.1:5", "an address not told")
+    assert admin.connected("log", "missing") == ("10.0.0.1:5",)
 
 
-def test_the_clock_is_compared_by_the_date_of_an_answer(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_is_compared_by_the_date_of_an_answer(
+    server: Server, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A server that sends no second Date of its own is one without a clock."""
     server.answers["/admin/v2/brokers/version"] = (200, "4.2.4")
-    with Admin(server.url) as admin:
-        ahead_s = admin.clock_ahead_s()
-        assert ahead_s is not None
-        assert abs(ahead_s) < 60, "it is the same clock, and the machine may pause"
-        monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda handler: "Tue, 24 Nov 2099 12:00:00 GMT")
-        ahead_s = admin.clock_ahead_s()
-        assert ahead_s is not None
-        assert ahead_s > 1_000_000_000
-        monkeypatch.setattr(BaseHTTPRequestHandler, "send_response", BaseHTTPRequestHandler.send_response_only)
-        assert admin.clock_ahead_s() is None
+    ahead_s = admin.clock_ahead_s()
+    assert ahead_s is not None
+    assert abs(ahead_s) < 60, "it is the same clock, and the machine may pause"
+    monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda handler: "Tue, 24 Nov 2099 12:00:00 GMT")
+    ahead_s = admin.clock_ahead_s()
+    assert ahead_s is not None
+    assert ahead_s > 1_000_000_000
+    monkeypatch.setattr(BaseHTTPRequestHandler, "send_response", BaseHTTPRequestHandler.send_response_only)
+    assert admin.clock_ahead_s() is None
 
 
-def test_a_coordinator_tells_its_state_and_what_is_open(server: Server) -> None:
+def test_a_coordinator_tells_its_state_and_what_is_open(server: Server, admin: Admin) -> None:
     asked = "/admin/v3/transactions/coordinatorStats?coordinatorId=3"
     server.answers[asked] = (200, {"state": "Ready", "ongoingTxnSize": 8, "lowWaterMark": 4})
-    with Admin(server.url) as admin:
-        assert admin.coordinator(3) == ("Ready", 8)
+    assert admin.coordinator(3) == ("Ready", 8)
 
 
-def test_settings_are_text_and_what_is_not_set_is_left_out(server: Server) -> None:
+def test_settings_are_text_and_what_is_not_set_is_left_out(server: Server, admin: Admin) -> None:
     server.answers["/admin/v2/brokers/configuration/runtime"] = (200, {"a": 1, "b": "true", "c": None})
-    with Admin(server.url) as admin:
-        assert admin.settings() == {"a": "1", "b": "true"}
-        assert (admin.setting("a"), admin.setting("c")) == ("1", None)
+    assert admin.settings() == {"a": "1", "b": "true"}
+    assert (admin.setting("a"), admin.setting("c")) == ("1", None)
 
 
-def test_a_namespace_may_say_nothing_of_the_creation_of_topics(server: Server) -> None:
+def test_a_namespace_may_say_nothing_of_the_creation_of_topics(server: Server, admin: Admin) -> None:
     where = "/admin/v2/namespaces/public/default/autoTopicCreation"
-    with Admin(server.url) as admin:
-        server.answers[where] = (200, None)
-        assert admin.auto_creation("public/default") is None
-        server.answers[where] = (200, {"allowAutoTopicCreation": False})
-        assert admin.auto_creation("public/default") == {"allowAutoTopicCreation": False}
+    server.answers[where] = (200, None)
+    assert admin.auto_creation("public/default") is None
+    server.answers[where] = (200, {"allowAutoTopicCreation": False})
+    assert admin.auto_creation("public/default") == {"allowAutoTopicCreation": False}
 
 
-def test_a_web_server_that_is_no_admin_api_is_told_from_one(server: Server) -> None:
+def test_a_web_server_that_is_no_admin_api_is_told_from_one(server: Server, admin: Admin) -> None:
     page, asked = b"<html>Log in, please</html>", "/admin/v2/persistent/public/default"
     server.headers = {"Content-Type": "text/html"}
     for status, error in ((200, Unreachable), (404, Refused)):
         server.answers = {asked: (status, page)}
-        with Admin(server.url) as admin, pytest.raises(error, match=f"{asked}: .*is no admin API of Pulsar") as told:
+        with pytest.raises(error, match=f"{asked}: .*is no admin API of Pulsar") as told:
             admin.topics("public/default")
         assert "html" not in str(told.value)
 
@@ -376,25 +374,23 @@ def test_a_user_in_an_admin_url_is_refused_and_not_shown() -> None:
     assert "s3cret" not in str(told.value)
 
 
-def test_a_web_page_is_no_version(server: Server) -> None:
+def test_a_web_page_is_no_version(server: Server, admin: Admin) -> None:
     server.answers = {"/admin/v2/brokers/version": (200, b"<html>Log in, please</html>")}
-    with Admin(server.url) as admin, pytest.raises(Unreachable, match=r"is no admin API of Pulsar"):
+    with pytest.raises(Unreachable, match=r"is no admin API of Pulsar"):
         admin.version()
 
 
 @pytest.mark.parametrize(("policies", "most"), [({"max_topics_per_namespace": 0}, 0), ({}, None)])
 def test_no_limit_of_topics_is_told_from_none_of_its_own(
-    server: Server, policies: dict[str, int], most: int | None
+    server: Server, admin: Admin, policies: dict[str, int], most: int | None
 ) -> None:
     server.answers = {"/admin/v2/namespaces/public/default": (200, policies)}
-    with Admin(server.url) as admin:
-        assert admin.most_topics("public/default") == most
+    assert admin.most_topics("public/default") == most
 
 
-def test_the_backlog_of_a_topic(server: Server) -> None:
+def test_the_backlog_of_a_topic(server: Server, admin: Admin) -> None:
     told = {"backlogSize": 112, "subscriptions": {"lags": {"msgBacklog": 7}}, "oldestBacklogMessageAgeSeconds": -1}
     server.answers = {f"{TOPIC}/stats": (200, told)}
-    with Admin(server.url) as admin:
-        assert admin.backlog("t/x") == Backlog(112, None, "", {"lags": 7})
-        told |= {"oldestBacklogMessageAgeSeconds": 30, "oldestBacklogMessageSubscriptionName": "lags"}
-        assert admin.backlog("t/x") == Backlog(112, 30, "lags", {"lags": 7})
+    assert admin.backlog("t/x") == Backlog(112, None, "", {"lags": 7})
+    told |= {"oldestBacklogMessageAgeSeconds": 30, "oldestBacklogMessageSubscriptionName": "lags"}
+    assert admin.backlog("t/x") == Backlog(112, 30, "lags", {"lags": 7})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eos.errors import InvalidInput, Refused, RefusedForGood, TopicMissing
+from eos.pulsar.net.client import Client
 from eos.pulsar.net.service_url import Address, addresses
 from eos.pulsar.protocol.requests import ANSWERS, Type
 from eos.pulsar.protocol.schemas import Registered
@@ -12,11 +13,10 @@ from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
     CommandGetSchemaResponse,
-    CommandLookupTopicResponse,
     Schema,
     ServerError,
 )
-from tests.unit.pulsar.net.fake_broker import FakeBroker, Handler, Session, first_then_well, refusing
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Handler, Session, first_then_well, looked_up, refusing
 
 TOPIC = "persistent://public/default/t"
 VERSION = (5).to_bytes(8, "big")
@@ -36,32 +36,29 @@ def has_none(session: Session, frame: Frame) -> None:
     session.answer(frame.command, BaseCommand(type=ANSWERS[Type.GET_SCHEMA], get_schema_response=response))  # type: ignore[arg-type]
 
 
-def test_the_newest_schema_and_one_by_its_version(broker: FakeBroker) -> None:
+def test_the_newest_schema_and_one_by_its_version(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.GET_SCHEMA] = has_a_schema
-    with broker.client() as client:
-        assert client.schema("t-partition-1") == Registered(TOPIC, VERSION, "INT32", b"", {})
-        assert client.schema("t", bytes(8)) == Registered(TOPIC, bytes(8), "INT32", b"", {})
+    assert client.schema("t-partition-1") == Registered(TOPIC, VERSION, "INT32", b"", {})
+    assert client.schema("t", bytes(8)) == Registered(TOPIC, bytes(8), "INT32", b"", {})
     newest, given = (command.get_schema for command in broker.commands(Type.GET_SCHEMA))
     assert (newest.topic, newest.HasField("schema_version")) == (TOPIC, False)
     assert (given.topic, given.schema_version) == (TOPIC, bytes(8))
 
 
-def test_no_schema_is_no_error(broker: FakeBroker) -> None:
+def test_no_schema_is_no_error(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.GET_SCHEMA] = has_none
-    with broker.client() as client:
-        assert client.schema("t") is None
+    assert client.schema("t") is None
 
 
-def test_a_registry_that_is_not_ready_is_asked_again(broker: FakeBroker) -> None:
+def test_a_registry_that_is_not_ready_is_asked_again(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.GET_SCHEMA] = first_then_well(refusing(ServerError.ServiceNotReady, "loading"))
-    with broker.client() as client:
-        client.schema("t")
+    client.schema("t")
     assert len(broker.commands(Type.GET_SCHEMA)) == 2
 
 
-def test_another_refusal_reaches_the_caller(broker: FakeBroker) -> None:
+def test_another_refusal_reaches_the_caller(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.GET_SCHEMA] = refusing(ServerError.AuthorizationError, "not you")
-    with broker.client() as client, pytest.raises(Refused, match=f"ask for the schema of {TOPIC}: .*not you"):
+    with pytest.raises(Refused, match=f"ask for the schema of {TOPIC}: .*not you"):
         client.schema("t")
 
 
@@ -70,22 +67,16 @@ RELAYED = '{"errorMsg":"%s","reqId":3662447564887239489, "remote":"broker/10.0.0
 
 def as_a_proxy(code: ServerError, words: str) -> Handler:
     """Refuse a request in the way of Pulsar Proxy: by the answer to a lookup, with the broker's words wrapped."""
-
-    def handle(session: Session, frame: Frame) -> None:
-        response = CommandLookupTopicResponse(
-            response=CommandLookupTopicResponse.LookupType.Failed, error=code, message=RELAYED % words
-        )
-        session.answer(frame.command, BaseCommand(type=Type.LOOKUP_RESPONSE, lookup_topic_response=response))
-
-    return handle
+    return looked_up("Failed", error=code, message=RELAYED % words)
 
 
-def test_a_proxy_that_passes_on_a_refusal_by_a_vague_code_is_asked_for_the_broker_itself(broker: FakeBroker) -> None:
+def test_a_proxy_that_passes_on_a_refusal_by_a_vague_code_is_asked_for_the_broker_itself(
+    broker: FakeBroker, client: Client
+) -> None:
     """Proxies before 4.0 tell each refusal as ServiceNotReady, also the one for a topic that is missing."""
     broker.handlers[Type.PARTITIONED_METADATA] = first_then_well(as_a_proxy(ServerError.ServiceNotReady, ""))
-    with broker.client() as client:
-        assert client.partitions("t") == 0
-        assert client._pool.service().alive
+    assert client.partitions("t") == 0
+    assert client._pool.service().alive
     assert len(broker.commands(Type.LOOKUP)) == 1
     assert len(broker.commands(Type.PARTITIONED_METADATA)) == 2
 
@@ -96,17 +87,16 @@ def test_a_proxy_that_passes_on_a_refusal_by_a_vague_code_is_asked_for_the_broke
     [("Namespace not found", TopicMissing), ("Invalid topic name: x", RefusedForGood)],
 )
 def test_what_a_proxy_passes_on_has_the_meaning_of_the_brokers_words(
-    broker: FakeBroker, code: ServerError, words: str, expected: type[Exception]
+    broker: FakeBroker, client: Client, code: ServerError, words: str, expected: type[Exception]
 ) -> None:
     broker.handlers[Type.LOOKUP] = as_a_proxy(code, words)
-    with broker.client() as client, pytest.raises(expected, match=words if expected is RefusedForGood else "namespace"):
+    with pytest.raises(expected, match=words if expected is RefusedForGood else "namespace"):
         client.producer(TOPIC)
 
 
-def test_a_broker_that_is_not_ready_is_no_proxy(broker: FakeBroker) -> None:
+def test_a_broker_that_is_not_ready_is_no_proxy(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.PARTITIONED_METADATA] = first_then_well(refusing(ServerError.ServiceNotReady, "loading"))
-    with broker.client() as client:
-        assert client.partitions("t") == 0
+    assert client.partitions("t") == 0
     assert not broker.commands(Type.LOOKUP)
 
 

@@ -19,20 +19,20 @@ from eos.pulsar.wire.pulsar_pb2 import (
     AuthData,
     BaseCommand,
     CommandAuthChallenge,
-    CommandConnected,
-    CommandLookupTopicResponse,
     CommandPing,
     ServerError,
 )
 from tests.unit.pulsar.net.clock import Clock
 from tests.unit.pulsar.net.fake_broker import (
     FakeBroker,
+    Handler,
     Session,
     answer_well,
     connected,
     cut,
     first_then_well,
     free_port,
+    looked_up,
     refusing,
     silent,
 )
@@ -47,12 +47,11 @@ def challenge(session: Session) -> None:
 # ---- connecting
 
 
-def test_no_answer_names_what_was_asked_of_whom_and_for_how_long(broker: FakeBroker) -> None:
-    with broker.client() as client:
+def test_no_answer_names_what_was_asked_of_whom_and_for_how_long(broker: FakeBroker, client: Client) -> None:
+    client.partitions("t")
+    broker.handlers[Type.PARTITIONED_METADATA] = silent
+    with in_a_hurry(client), pytest.raises(Unanswered) as caught:
         client.partitions("t")
-        broker.handlers[Type.PARTITIONED_METADATA] = silent
-        with in_a_hurry(client), pytest.raises(Unanswered) as caught:
-            client.partitions("t")
     asked = "ask for the partitions of persistent://public/default/t"
     assert str(caught.value) == f"{asked}: no answer from {broker.url} within 0.2 s"
 
@@ -71,27 +70,41 @@ def test_no_answer_to_connect(broker: FakeBroker) -> None:
         (b"SSH-2.0-OpenSSH_9.6\r\n", r"a frame of 1397966893 bytes"),
     ],
 )
-def test_a_port_that_speaks_another_protocol_is_named(broker: FakeBroker, said: bytes, words: str) -> None:
+def test_a_port_that_speaks_another_protocol_is_named(
+    broker: FakeBroker, client: Client, said: bytes, words: str
+) -> None:
     broker.handlers[Type.CONNECT] = lambda session, _: session._socket.sendall(said)
-    with (
-        broker.client() as client,
-        pytest.raises(Unreachable, match=rf"{broker.url} is not a Pulsar broker \(.*{words}"),
-    ):
+    with pytest.raises(Unreachable, match=rf"{broker.url} is not a Pulsar broker \(.*{words}"):
         client.partitions("t")
 
 
-def test_a_cut_while_connecting_hints_at_tls(broker: FakeBroker) -> None:
-    broker.handlers[Type.CONNECT] = cut
-    with broker.client() as client, pytest.raises(ConnectionLost, match="TLS"):
+@pytest.mark.parametrize(
+    ("handler", "kind", "words"),
+    [
+        pytest.param(cut, ConnectionLost, "TLS", id="cut"),
+        pytest.param(
+            refusing(ServerError.AuthenticationError, "who are you"),
+            *(Refused, "connect to pulsar://.*Authentication.*who are"),
+            id="refused credentials",
+        ),
+        pytest.param(
+            lambda session, _: connected(session, "2.7", 15), Refused, "transactions need 19", id="an old broker"
+        ),
+    ],
+)
+def test_what_connecting_ends_with_is_told(
+    broker: FakeBroker, client: Client, handler: Handler, kind: type[Exception], words: str
+) -> None:
+    broker.handlers[Type.CONNECT] = handler
+    with pytest.raises(kind, match=words):
         client.partitions("t")
 
 
-def test_a_call_under_way_is_lost_and_the_next_one_connects_again(broker: FakeBroker) -> None:
+def test_a_call_under_way_is_lost_and_the_next_one_connects_again(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.PARTITIONED_METADATA] = first_then_well(cut)
-    with broker.client() as client:
-        with pytest.raises(ConnectionLost, match=f"ask for the partitions of .*{broker.url} is gone"):
-            client.partitions("t")
-        assert client.partitions("t") == 0
+    with pytest.raises(ConnectionLost, match=f"ask for the partitions of .*{broker.url} is gone"):
+        client.partitions("t")
+    assert client.partitions("t") == 0
     assert len(broker.sessions) == 2
 
 
@@ -111,25 +124,11 @@ def test_all_unreachable_hosts_are_named() -> None:
             client.partitions("t")
 
 
-def test_refused_credentials(broker: FakeBroker) -> None:
-    broker.handlers[Type.CONNECT] = refusing(ServerError.AuthenticationError, "who are you")
-    with broker.client() as client, pytest.raises(Refused, match=f"connect to {broker.url}.*Authentication.*who are"):
-        client.partitions("t")
-
-
-def test_an_old_broker_is_refused(broker: FakeBroker) -> None:
-    broker.handlers[Type.CONNECT] = lambda session, _: session.send(
-        BaseCommand(type=Type.CONNECTED, connected=CommandConnected(server_version="2.7", protocol_version=15))
-    )
-    with broker.client() as client, pytest.raises(Refused, match="transactions need 19"):
-        client.partitions("t")
-
-
-def test_a_broker_that_would_create_the_topic_is_not_asked_for_its_partitions(broker: FakeBroker) -> None:
-    broker.handlers[Type.CONNECT] = lambda session, _: session.send(
-        BaseCommand(type=Type.CONNECTED, connected=CommandConnected(server_version="3.0", protocol_version=20))
-    )
-    with broker.client() as client, pytest.raises(InvalidInput, match="PIP-344"):
+def test_a_broker_that_would_create_the_topic_is_not_asked_for_its_partitions(
+    broker: FakeBroker, client: Client
+) -> None:
+    broker.handlers[Type.CONNECT] = lambda session, _: connected(session, "3.0", 20)
+    with pytest.raises(InvalidInput, match="PIP-344"):
         client.partitions("t")
     assert broker.commands(Type.PARTITIONED_METADATA) == []
 
@@ -161,26 +160,27 @@ def test_expired_credentials_are_read_anew(broker: FakeBroker, tmp_path: object)
     client.close()
 
 
-def test_a_ping_is_answered(broker: FakeBroker) -> None:
+def test_a_ping_is_answered(broker: FakeBroker, client: Client) -> None:
     answered = threading.Event()
     broker.handlers[Type.PONG] = lambda session, _: answered.set()
-    with broker.client() as client:
-        client.partitions("t")
-        broker.sessions[0].send(BaseCommand(type=Type.PING, ping=CommandPing()))
-        assert answered.wait(PATIENCE_S)
+    client.partitions("t")
+    broker.sessions[0].send(BaseCommand(type=Type.PING, ping=CommandPing()))
+    assert answered.wait(PATIENCE_S)
 
 
-def test_a_silent_broker_is_pinged_and_then_given_up(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_broker_is_pinged_and_then_given_up(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("eos.pulsar.net.connection.KEEP_ALIVE_S", 0.1)
     broker.handlers[Type.PING] = silent
     broker.handlers[Type.PARTITIONED_METADATA] = silent
-    with broker.client() as client, pytest.raises(ConnectionLost, match=r"no sign of life for 0.2 s"):
+    with pytest.raises(ConnectionLost, match=r"no sign of life for 0.2 s"):
         client.partitions("t")
     until(lambda: not broker.sessions[0].alive)  # it has read all that was sent
     assert len(broker.commands(Type.PING)) == 1
 
 
-def test_a_living_broker_is_kept(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_living_broker_is_kept(broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     receive = PlainTransport.receive
     silences = iter([False, *[True, False] * 3])  # CONNECTED comes, and then each PONG after a silence
 
@@ -188,137 +188,115 @@ def test_a_living_broker_is_kept(broker: FakeBroker, monkeypatch: pytest.MonkeyP
         return None if next(silences, False) else receive(transport, PATIENCE_S)
 
     monkeypatch.setattr(PlainTransport, "receive", now_and_then)
-    with broker.client() as client:
-        client.partitions("t")
-        until(lambda: len(broker.commands(Type.PING)) >= 3)
-        client.partitions("t")
+    client.partitions("t")
+    until(lambda: len(broker.commands(Type.PING)) >= 3)
+    client.partitions("t")
     assert len(broker.sessions) == 1
 
 
-def test_bytes_that_are_no_frame_end_the_connection_and_say_so(broker: FakeBroker) -> None:
+def test_bytes_that_are_no_frame_end_the_connection_and_say_so(broker: FakeBroker, client: Client) -> None:
     def garbage(session: Session, frame: Frame) -> None:
         session._socket.sendall(b"HTTP/1.1 400 Bad Request\r\n")
 
     broker.handlers[Type.PARTITIONED_METADATA] = garbage
-    with broker.client() as client, pytest.raises(ConnectionLost, match="it answers in HTTP"):
+    with pytest.raises(ConnectionLost, match="it answers in HTTP"):
         client.partitions("t")
 
 
 # ---- finding
 
 
-def test_a_missing_topic(broker: FakeBroker) -> None:
+def test_a_missing_topic(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.PARTITIONED_METADATA] = refusing(ServerError.TopicNotFound)
-    with broker.client() as client, pytest.raises(TopicMissing, match="pulsar-admin topics create"):
+    with pytest.raises(TopicMissing, match="pulsar-admin topics create"):
         client.partitions("t")
 
 
 @pytest.mark.parametrize("code", [ServerError.TopicNotFound, None])
-def test_a_cluster_without_transactions_names_the_setting(broker: FakeBroker, code: ServerError | None) -> None:
+def test_a_cluster_without_transactions_names_the_setting(
+    broker: FakeBroker, client: Client, code: ServerError | None
+) -> None:
     def none(session: Session, frame: Frame) -> None:
         frame.command.partition_metadata.topic = "no coordinators"
         answer_well(session, frame)
 
     broker.handlers[Type.PARTITIONED_METADATA] = none if code is None else refusing(code)
-    with broker.client() as client, pytest.raises(InvalidInput, match="transactionCoordinatorEnabled=true"):
+    with pytest.raises(InvalidInput, match="transactionCoordinatorEnabled=true"):
         client.coordinators()
 
 
-def test_a_redirect_is_followed(broker: FakeBroker) -> None:
+def test_a_redirect_is_followed(broker: FakeBroker, client: Client) -> None:
     with FakeBroker() as other:
-
-        def redirect(session: Session, frame: Frame) -> None:
-            to = CommandLookupTopicResponse(
-                response=CommandLookupTopicResponse.LookupType.Redirect,
-                broker_service_url=other.url,
-                authoritative=True,
-            )
-            session.answer(frame.command, BaseCommand(type=Type.LOOKUP_RESPONSE, lookup_topic_response=to))
-
-        broker.handlers[Type.LOOKUP] = redirect
-        with broker.client() as client, client.producer("t"):
+        broker.handlers[Type.LOOKUP] = looked_up("Redirect", broker_service_url=other.url, authoritative=True)
+        with client.producer("t"):
             pass
         assert [command.lookup_topic.authoritative for command in other.commands(Type.LOOKUP)] == [True]
         assert len(other.commands(Type.PRODUCER)) == 1
         assert broker.commands(Type.PRODUCER) == []
 
 
-def test_an_endless_redirect_ends(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_redirect_ends(broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr("eos.backoff.time", clock)
-
-    def redirect(session: Session, frame: Frame) -> None:
-        to = CommandLookupTopicResponse(
-            response=CommandLookupTopicResponse.LookupType.Redirect, broker_service_url=broker.url
-        )
-        session.answer(frame.command, BaseCommand(type=Type.LOOKUP_RESPONSE, lookup_topic_response=to))
-
-    broker.handlers[Type.LOOKUP] = redirect
-    with broker.client() as client, pytest.raises(Unanswered, match="redirect without end"):
+    broker.handlers[Type.LOOKUP] = looked_up("Redirect", broker_service_url=broker.url)
+    with pytest.raises(Unanswered, match="redirect without end"):
         client.producer("t")
     assert 28 < clock.passed <= 30
 
 
-def test_a_broker_behind_a_proxy_is_reached_through_the_service_url(broker: FakeBroker) -> None:
-    def hidden(session: Session, frame: Frame) -> None:
-        to = CommandLookupTopicResponse(
-            response=CommandLookupTopicResponse.LookupType.Connect,
-            broker_service_url="pulsar://hidden:6650",
-            proxy_through_service_url=True,
-        )
-        session.answer(frame.command, BaseCommand(type=Type.LOOKUP_RESPONSE, lookup_topic_response=to))
-
-    broker.handlers[Type.LOOKUP] = hidden
-    with broker.client() as client, client.producer("t"):
+def test_a_broker_behind_a_proxy_is_reached_through_the_service_url(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.LOOKUP] = looked_up(
+        "Connect", broker_service_url="pulsar://hidden:6650", proxy_through_service_url=True
+    )
+    with client.producer("t"):
         pass
     assert [c.connect.proxy_to_broker_url for c in broker.commands(Type.CONNECT)] == ["", "hidden:6650"]
 
 
-def test_not_ready_is_asked_again_and_anything_else_is_not(broker: FakeBroker) -> None:
+def test_not_ready_is_asked_again_and_anything_else_is_not(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.LOOKUP] = first_then_well(refusing(ServerError.ServiceNotReady))
     broker.handlers[Type.PRODUCER] = refusing(ServerError.ProducerBusy, "existing exclusive producer")
-    with broker.client() as client, pytest.raises(Refused, match="ProducerBusy"):
+    with pytest.raises(Refused, match="ProducerBusy"):
         client.producer("t", access="exclusive")
     assert len(broker.commands(Type.LOOKUP)) == 2
     assert len(broker.commands(Type.PRODUCER)) == 1
 
 
 def test_not_ready_for_ever_is_unanswered_with_the_last_problem(
-    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
     monkeypatch.setattr("eos.backoff.time", clock)
     broker.handlers[Type.LOOKUP] = refusing(ServerError.ServiceNotReady, "unloading")
-    with broker.client() as client, pytest.raises(Unanswered, match=r"within 30 s. .*ServiceNotReady: unloading"):
+    with pytest.raises(Unanswered, match=r"within 30 s. .*ServiceNotReady: unloading"):
         client.producer("t")
     assert 28 < clock.passed <= 30
 
 
-def test_a_moved_epoch_is_fenced(broker: FakeBroker) -> None:
+def test_a_moved_epoch_is_fenced(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.PRODUCER] = refusing(ServerError.ProducerFenced, "Topic epoch has already moved.")
-    with broker.client() as client, pytest.raises(Fenced):
+    with pytest.raises(Fenced):
         client.producer("t", access="exclusive-with-fencing", topic_epoch=1)
 
 
-def test_ensure_topic_creates_only_what_is_missing(broker: FakeBroker) -> None:
-    with broker.client() as client:
+def test_ensure_topic_creates_only_what_is_missing(broker: FakeBroker, client: Client) -> None:
+    client.ensure_topic("t")
+    assert broker.commands(Type.PRODUCER) == []
+    broker.handlers[Type.PARTITIONED_METADATA] = refusing(ServerError.TopicNotFound)
+    client.ensure_topic("t")
+    assert len(broker.commands(Type.CLOSE_PRODUCER)) == 1
+    broker.handlers[Type.PRODUCER] = refusing(ServerError.TopicNotFound, "auto creation is off")
+    with pytest.raises(TopicMissing, match=r"does not create it .* pulsar-admin topics create persistent"):
         client.ensure_topic("t")
-        assert broker.commands(Type.PRODUCER) == []
-        broker.handlers[Type.PARTITIONED_METADATA] = refusing(ServerError.TopicNotFound)
-        client.ensure_topic("t")
-        assert len(broker.commands(Type.CLOSE_PRODUCER)) == 1
-        broker.handlers[Type.PRODUCER] = refusing(ServerError.TopicNotFound, "auto creation is off")
-        with pytest.raises(TopicMissing, match=r"does not create it .* pulsar-admin topics create persistent"):
-            client.ensure_topic("t")
 
 
-def test_ensure_topic_refuses_partitions(broker: FakeBroker) -> None:
+def test_ensure_topic_refuses_partitions(broker: FakeBroker, client: Client) -> None:
     def two(session: Session, frame: Frame) -> None:
         frame.command.partition_metadata.topic = "transaction_coordinator"
         answer_well(session, frame)
 
     broker.handlers[Type.PARTITIONED_METADATA] = two
-    with broker.client() as client, pytest.raises(InvalidInput, match=r"has 2 partitions. It must have none"):
+    with pytest.raises(InvalidInput, match=r"has 2 partitions. It must have none"):
         client.ensure_topic("t")
 
 
@@ -355,23 +333,22 @@ def test_a_forked_child_connects_anew_and_leaves_its_parents_connections_alone(b
     shared.close()
 
 
-def test_a_connection_can_be_closed_while_a_request_waits(broker: FakeBroker) -> None:
+def test_a_connection_can_be_closed_while_a_request_waits(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.PARTITIONED_METADATA] = silent
-    with broker.client() as client:
-        problems: list[BaseException] = []
+    problems: list[BaseException] = []
 
-        def ask() -> None:
-            try:
-                client.partitions("t")
-            except ConnectionLost as error:
-                problems.append(error)
+    def ask() -> None:
+        try:
+            client.partitions("t")
+        except ConnectionLost as error:
+            problems.append(error)
 
-        asking = threading.Thread(target=ask)
-        asking.start()
-        until(lambda: bool(broker.commands(Type.PARTITIONED_METADATA)))
-        client.close()
-        asking.join(PATIENCE_S)
-        assert "closed by this side" in str(problems[0])
+    asking = threading.Thread(target=ask)
+    asking.start()
+    until(lambda: bool(broker.commands(Type.PARTITIONED_METADATA)))
+    client.close()
+    asking.join(PATIENCE_S)
+    assert "closed by this side" in str(problems[0])
 
 
 def test_an_interrupt_while_sending_ends_the_connection(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:

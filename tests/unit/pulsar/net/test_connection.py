@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eos.errors import EosError
+from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame, encode
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandMessage, CommandPing, MessageIdData
@@ -31,21 +32,20 @@ def message(consumer: int, entry: int) -> bytes:
     return encode(BaseCommand(type=Type.MESSAGE, message=CommandMessage(consumer_id=consumer, message_id=where)))
 
 
-def test_frames_that_came_together_are_handed_out_together_and_in_order(broker: FakeBroker) -> None:
+def test_frames_that_came_together_are_handed_out_together_and_in_order(broker: FakeBroker, client: Client) -> None:
     calls: list[tuple[int, list[int]]] = []
     ping = encode(BaseCommand(type=Type.PING, ping=CommandPing()))
     sessions: list[Session] = []
     broker.handlers[Type.PARTITIONED_METADATA] = lambda session, frame: sessions.append(session)
-    with broker.client() as client:
-        connection = client._pool.service()
-        listeners = [Listener(calls) for _ in range(2)]
-        one, two = numbers = [connection.listen_as_consumer(listener) for listener in listeners]
-        for listener, number in zip(listeners, numbers, strict=True):
-            listener.number = number
-        connection.tell(BaseCommand(type=Type.PARTITIONED_METADATA))
-        until(lambda: bool(sessions))
-        unknown = two + 1
-        parts = (message(one, 0), message(one, 1), message(two, 0), ping, message(unknown, 9), message(one, 2))
-        sessions[0]._socket.sendall(b"".join(parts))
-        until(lambda: len(calls) == 3 and bool(broker.commands(Type.PONG)))
+    connection = client._pool.service()
+    listeners = [Listener(calls) for _ in range(2)]
+    one, two = numbers = [connection.listen_as_consumer(listener) for listener in listeners]
+    for listener, number in zip(listeners, numbers, strict=True):
+        listener.number = number
+    connection.tell(BaseCommand(type=Type.PARTITIONED_METADATA))
+    until(lambda: bool(sessions))
+    unknown = two + 1
+    parts = (message(one, 0), message(one, 1), message(two, 0), ping, message(unknown, 9), message(one, 2))
+    sessions[0]._socket.sendall(b"".join(parts))
+    until(lambda: len(calls) == 3 and bool(broker.commands(Type.PONG)))
     assert calls == [(one, [0, 1]), (two, [0]), (one, [2])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -28,12 +28,6 @@ from tests.unit.pulsar.net.fake_broker import (
     silent,
 )
 from tests.waiting import in_a_hurry, until
-
-
-@pytest.fixture
-def client(broker: FakeBroker) -> Iterator[Client]:
-    with broker.client() as made:
-        yield made
 
 
 def test_a_hold_acknowledges_and_waits_for_the_answer(broker: FakeBroker, client: Client) -> None:

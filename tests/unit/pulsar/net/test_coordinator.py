@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from eos.errors import ConnectionLost, OutOfTurn, Refused, Unanswered
+from eos.pulsar.net.client import Client
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, ServerError
@@ -17,72 +18,69 @@ from tests.unit.pulsar.net.fake_broker import FakeBroker, cut, first_then_well, 
 from tests.waiting import in_a_hurry, until
 
 
-def test_a_transaction_from_end_to_end(broker: FakeBroker) -> None:
-    with broker.client() as client:
-        assert client.coordinators() == 2
-        coordinator = client.coordinator(1)
-        txn = coordinator.new_transaction(60_000)
-        assert txn == TxnId(1 << 48, 7)
-        coordinator.add_partitions(txn, ["t"])
-        handed_over: list[bool] = []
-        coordinator.end(txn, commit=True, sent=lambda: handed_over.append(True))
+def test_a_transaction_from_end_to_end(broker: FakeBroker, client: Client) -> None:
+    assert client.coordinators() == 2
+    coordinator = client.coordinator(1)
+    txn = coordinator.new_transaction(60_000)
+    assert txn == TxnId(1 << 48, 7)
+    coordinator.add_partitions(txn, ["t"])
+    handed_over: list[bool] = []
+    coordinator.end(txn, commit=True, sent=lambda: handed_over.append(True))
     assert handed_over == [True]
     (added,) = broker.commands(Type.ADD_PARTITION_TO_TXN)
     assert list(added.add_partition_to_txn.partitions) == ["persistent://public/default/t"]
 
 
-def test_a_coordinator_that_loads_is_asked_again(broker: FakeBroker) -> None:
+def test_a_coordinator_that_loads_is_asked_again(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.TC_CLIENT_CONNECT_REQUEST] = first_then_well(
         refusing(ServerError.TransactionCoordinatorNotFound)
     )
-    with broker.client() as client:
-        client.coordinator(0)
+    client.coordinator(0)
     assert len(broker.commands(Type.TC_CLIENT_CONNECT_REQUEST)) == 2
 
 
-def test_a_coordinator_that_never_loads(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_coordinator_that_never_loads(broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr("eos.backoff.time", clock)
     broker.handlers[Type.TC_CLIENT_CONNECT_REQUEST] = refusing(ServerError.TransactionCoordinatorNotFound)
-    with broker.client() as client, pytest.raises(Unanswered, match=r"transaction coordinator 0: .* not loaded yet"):
+    with pytest.raises(Unanswered, match=r"transaction coordinator 0: .* not loaded yet"):
         client.coordinator(0)
     assert 28 < clock.passed <= 30
 
 
-def test_a_full_coordinator_does_not_answer_and_the_error_says_so(broker: FakeBroker) -> None:
+def test_a_full_coordinator_does_not_answer_and_the_error_says_so(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.NEW_TXN] = silent
-    with broker.client() as client:
-        coordinator = client.coordinator(0)
-        with in_a_hurry(client), pytest.raises(Unanswered, match="maxActiveTransactionsPerCoordinator"):
-            coordinator.new_transaction(1)
+    coordinator = client.coordinator(0)
+    with in_a_hurry(client), pytest.raises(Unanswered, match="maxActiveTransactionsPerCoordinator"):
+        coordinator.new_transaction(1)
 
 
 @pytest.mark.parametrize("fault", [silent, cut])
-def test_a_lost_commit_is_sent_once_and_may_be_asked_for_again(broker: FakeBroker, fault: object) -> None:
-    with broker.client() as client:
-        coordinator = client.coordinator(0)
-        broker.handlers[Type.END_TXN] = first_then_well(silent if fault is silent else cut)
-        raised, hurry = (Unanswered, in_a_hurry(client)) if fault is silent else (ConnectionLost, nullcontext())
-        with hurry, pytest.raises(raised, match=r"commit transaction \(0,7\)"):
-            coordinator.end(TxnId(0, 7), commit=True)
-        until(lambda: len(broker.commands(Type.END_TXN)) == 1)
+def test_a_lost_commit_is_sent_once_and_may_be_asked_for_again(
+    broker: FakeBroker, client: Client, fault: object
+) -> None:
+    coordinator = client.coordinator(0)
+    broker.handlers[Type.END_TXN] = first_then_well(silent if fault is silent else cut)
+    raised, hurry = (Unanswered, in_a_hurry(client)) if fault is silent else (ConnectionLost, nullcontext())
+    with hurry, pytest.raises(raised, match=r"commit transaction \(0,7\)"):
         coordinator.end(TxnId(0, 7), commit=True)
+    until(lambda: len(broker.commands(Type.END_TXN)) == 1)
+    coordinator.end(TxnId(0, 7), commit=True)
     assert len(broker.commands(Type.END_TXN)) == 2
 
 
-def test_a_coordinator_that_moved_is_found_anew_by_the_next_call(broker: FakeBroker) -> None:
-    with broker.client() as client:
-        coordinator = client.coordinator(0)
-        broker.handlers[Type.NEW_TXN] = first_then_well(refusing(ServerError.TransactionCoordinatorNotFound))
-        with pytest.raises(Refused, match="TransactionCoordinatorNotFound"):
-            coordinator.new_transaction(1)
-        assert len(broker.commands(Type.LOOKUP)) == 1
+def test_a_coordinator_that_moved_is_found_anew_by_the_next_call(broker: FakeBroker, client: Client) -> None:
+    coordinator = client.coordinator(0)
+    broker.handlers[Type.NEW_TXN] = first_then_well(refusing(ServerError.TransactionCoordinatorNotFound))
+    with pytest.raises(Refused, match="TransactionCoordinatorNotFound"):
         coordinator.new_transaction(1)
-        assert len(broker.commands(Type.LOOKUP)) == 2
+    assert len(broker.commands(Type.LOOKUP)) == 1
+    coordinator.new_transaction(1)
+    assert len(broker.commands(Type.LOOKUP)) == 2
 
 
 def test_an_interrupt_while_it_connects_leaves_the_next_call_to_connect(
-    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client is shared by the whole process: else no sink or job of it could use this coordinator any more."""
     ask = Connection.ask
@@ -92,20 +90,18 @@ def test_an_interrupt_while_it_connects_leaves_the_next_call_to_connect(
             raise KeyboardInterrupt
         return ask(connection, request, *rest, **named)
 
-    with broker.client() as client:
-        with monkeypatch.context() as patched:
-            patched.setattr(Connection, "ask", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                client.coordinator(0)
-        assert client.coordinator(0).new_transaction(60_000) == TxnId(0, 7)
+    with monkeypatch.context() as patched:
+        patched.setattr(Connection, "ask", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.coordinator(0)
+    assert client.coordinator(0).new_transaction(60_000) == TxnId(0, 7)
 
 
-def test_no_commit_after_an_abort_that_may_have_been_lost(broker: FakeBroker) -> None:
-    with broker.client() as client:
-        coordinator = client.coordinator(0)
-        broker.handlers[Type.END_TXN] = first_then_well(silent)
-        with in_a_hurry(client), pytest.raises(Unanswered):
-            coordinator.end(TxnId(0, 7), commit=False)
-        with pytest.raises(OutOfTurn):
-            coordinator.end(TxnId(0, 7), commit=True)
+def test_no_commit_after_an_abort_that_may_have_been_lost(broker: FakeBroker, client: Client) -> None:
+    coordinator = client.coordinator(0)
+    broker.handlers[Type.END_TXN] = first_then_well(silent)
+    with in_a_hurry(client), pytest.raises(Unanswered):
         coordinator.end(TxnId(0, 7), commit=False)
+    with pytest.raises(OutOfTurn):
+        coordinator.end(TxnId(0, 7), commit=True)
+    coordinator.end(TxnId(0, 7), commit=False)

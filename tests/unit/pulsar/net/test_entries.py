@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -123,12 +123,6 @@ def closed(session: Session, number: int) -> bool:
     closing = CommandCloseConsumer(consumer_id=number)
     session.send(BaseCommand(type=Type.CLOSE_CONSUMER, close_consumer=closing))
     return False
-
-
-@pytest.fixture
-def client(broker: FakeBroker) -> Iterator[Client]:
-    with broker.client() as opened:
-        yield opened
 
 
 def read(reader: EntryReader, count: int) -> list[Entry]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -20,12 +19,6 @@ from tests.waiting import until
 CHUNK = Chunk(messages=1, payload=b"x" * 100, uncompressed_size=100, rows_bytes=60, compression="none")
 TIMEOUT_S = 0.1
 PASSES_S = 2 / 3 * TIMEOUT_S
-
-
-@pytest.fixture
-def client(broker: FakeBroker) -> Iterator[Client]:
-    with broker.client() as made:
-        yield made
 
 
 class SlowReceipts:

@@ -142,14 +142,13 @@ def test_a_host_that_takes_connections_and_says_nothing_is_passed_over(
             assert client.partitions("t") == 0
 
 
-def test_a_host_that_was_a_broker_is_waited_for(broker: FakeBroker) -> None:
+def test_a_host_that_was_a_broker_is_waited_for(broker: FakeBroker, client: Client) -> None:
     """A broker that starts again may take connections before it answers, and a proxy does all the while."""
-    with broker.client() as client:
-        first = client._pool.service()
-        broker.handlers[Type.CONNECT] = first_then_well(cut)
-        broker.cut_all()
-        until(lambda: not first.alive)
-        assert client.partitions("t") == 0
+    first = client._pool.service()
+    broker.handlers[Type.CONNECT] = first_then_well(cut)
+    broker.cut_all()
+    until(lambda: not first.alive)
+    assert client.partitions("t") == 0
     assert len(broker.sessions) == 3
 
 

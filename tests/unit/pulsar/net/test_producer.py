@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -47,12 +46,6 @@ from tests.waiting import PATIENCE_S, in_a_hurry
 
 CHUNK = Chunk(messages=3, payload=b"x" * 100, uncompressed_size=100, rows_bytes=60, compression="none")
 TXN = TxnId(0, 7)
-
-
-@pytest.fixture
-def client(broker: FakeBroker) -> Iterator[Client]:
-    with broker.client() as made:
-        yield made
 
 
 def test_frames_carry_the_transaction_twice_and_count_messages(broker: FakeBroker, client: Client) -> None:

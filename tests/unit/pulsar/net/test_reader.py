@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -16,12 +16,6 @@ from tests.unit.pulsar.net.test_entries import LEDGER, Stored, closed, cut_off, 
 from tests.waiting import PATIENCE_S
 
 Interrupt = Callable[[Session, int], bool]
-
-
-@pytest.fixture
-def client(broker: FakeBroker) -> Iterator[Client]:
-    with broker.client() as made:
-        yield made
 
 
 def read(reader: Reader, count: int) -> list[bytes | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -15,12 +15,6 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandCloseConsumer, CommandSubscribe, ServerError
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Handler, Session, first_then_well, refusing, silent
 from tests.waiting import in_a_hurry
-
-
-@pytest.fixture
-def client(broker: FakeBroker) -> Iterator[Client]:
-    with broker.client() as opened:
-        yield opened
 
 
 @pytest.mark.parametrize(
