@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -11,11 +9,11 @@ from eos.commit.retry import Retry
 from eos.commit.transaction import ENDINGS, TransactionEnd, ask, end, open_transaction
 from eos.errors import ConnectionLost, NetworkError, OutOfTurn, Refused, Unanswered
 from eos.pulsar.wire.txn import TxnId
+from tests.modules import modules_with
 from tests.simulation.broker import Broker
 from tests.simulation.client import Client
 from tests.simulation.world import Alone
 
-ROOT = Path(__file__).resolve().parents[3]
 NOT_FOUND = Refused("END_TXN", "TransactionNotFound", "")
 INVALID = Refused("END_TXN", "InvalidTxnStatus", "")
 LOADING = Refused("END_TXN", "TransactionCoordinatorNotFound", "")
@@ -145,10 +143,5 @@ def test_where_nothing_was_opened_nothing_is_aborted() -> None:
 
 def test_a_batch_opens_its_own_transaction_and_everything_else_opens_one_here() -> None:
     """Only then the sentence that proves the abort of what failed holds of each transaction."""
-    places = {
-        str(path.relative_to(ROOT))
-        for folder in ("eos", "statestore")
-        for path in (ROOT / folder).rglob("*.py")
-        if re.search(r"(?<!def )\bnew_transaction\(", path.read_text(encoding="utf-8"))
-    }
+    places = modules_with(r"(?<!def )\bnew_transaction\(", "eos", "statestore")
     assert places == {"eos/commit/owner.py", "eos/commit/transaction.py"}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 
 from eos.errors import InvalidInput
 from eos.schema.description import described, same
 from eos.schema.spark_types import spark_type
+from tests.modules import modules_with
 from tests.protobuf import proto
 from tests.unit.schema.registered import TOPIC, native, registered
 
@@ -91,11 +90,5 @@ def test_two_versions_are_told_apart() -> None:
 
 def test_labels_are_asked_for_in_one_place_alone() -> None:
     """Protobuf 5, with which no test of CI runs, has neither attribute: `is_repeated` and `is_required` know both."""
-    root = Path(__file__).parents[3]
-    found = {
-        path.relative_to(root).as_posix()
-        for folder in ("eos", "statestore", "tests")
-        for path in (root / folder).rglob("*.py")
-        if re.search(r"\w\.is_(?:repeated|required)\b", path.read_text(encoding="utf-8"))
-    }
+    found = modules_with(r"\w\.is_(?:repeated|required)\b", "eos", "statestore", "tests")
     assert found == {"eos/schema/protobuf_schema.py"}

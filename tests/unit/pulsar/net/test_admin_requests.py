@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from pathlib import Path
 
 import httpx
 import pytest
@@ -14,10 +13,10 @@ from eos.pulsar.net import admin_requests
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.txn import TxnId
+from tests.modules import modules_with
 from tests.unit.pulsar.net.test_admin import TOPIC, Server
+from tests.unit.pulsar.net.test_admin import admin as admin
 from tests.unit.pulsar.net.test_admin import server as server
-
-ROOT = Path(__file__).resolve().parents[4]
 
 
 def test_a_body_follows_to_the_owner_and_https_is_trusted_as_the_caller_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,13 +61,7 @@ def test_a_topic_without_partitions_is_created_without_a_body(monkeypatch: pytes
 
 
 def test_nobody_else_speaks_http_to_a_broker() -> None:
-    places = {
-        path.relative_to(ROOT).as_posix()
-        for folder in ("eos", "statestore", "pytest_eos")
-        for path in (ROOT / folder).rglob("*.py")
-        if "httpx." in path.read_text(encoding="utf-8")
-    }
-    assert places == {
+    assert modules_with(r"httpx\.", "eos", "statestore", "pytest_eos") == {
         "eos/pulsar/net/admin_requests.py",
         "eos/pulsar/net/oauth2.py",  # the issuer of tokens
         "statestore/drills/admin.py",  # reads answers
@@ -90,33 +83,33 @@ def test_nobody_else_speaks_http_to_a_broker() -> None:
         ({}, 403, "not authorized", None),
     ],
 )
-def test_what_an_entry_is(server: Server, headers: dict[str, str], status: int, reason: str, kind: str | None) -> None:
+def test_what_an_entry_is(
+    server: Server, admin: Admin, headers: dict[str, str], status: int, reason: str, kind: str | None
+) -> None:
     server.answers = {f"{TOPIC}/ledger/5/entry/4": (status, {"reason": reason} if reason else None)}
     server.headers = headers
-    with Admin(server.url) as admin:
-        if kind is not None:
-            assert admin.entry_kind("persistent://public/default/t/x", EntryId(5, 4)) == kind
-            return
-        with pytest.raises(Refused, match=reason):
-            admin.entry_kind("persistent://public/default/t/x", EntryId(5, 4))
+    if kind is not None:
+        assert admin.entry_kind("persistent://public/default/t/x", EntryId(5, 4)) == kind
+        return
+    with pytest.raises(Refused, match=reason):
+        admin.entry_kind("persistent://public/default/t/x", EntryId(5, 4))
 
 
 @pytest.mark.parametrize(("told", "clusters"), [(["west", "east"], ("east", "west")), (None, ())])
 def test_the_clusters_that_a_topic_is_replicated_on(
-    server: Server, told: list[str] | None, clusters: tuple[str, ...]
+    server: Server, admin: Admin, told: list[str] | None, clusters: tuple[str, ...]
 ) -> None:
     server.answers = {f"{TOPIC}/replication?applied=true": (200, told)}
-    with Admin(server.url) as admin:
-        assert admin.replicated_on("persistent://public/default/t/x") == clusters
+    assert admin.replicated_on("persistent://public/default/t/x") == clusters
 
 
 @pytest.mark.parametrize(("status", "advice"), [(500, True), (412, False)])
 def test_a_server_error_whose_words_name_a_known_cause_comes_with_what_helps(
-    server: Server, status: int, advice: bool
+    server: Server, admin: Admin, status: int, advice: bool
 ) -> None:
     words = "--- An unexpected error occurred in the server ---\n\nMessage: Not enough non-faulty bookies available"
     server.answers = {"/admin/v2/brokers/version": (status, {"reason": words})}
-    with Admin(server.url) as admin, pytest.raises(Refused) as refused:
+    with pytest.raises(Refused) as refused:
         admin.version()
     assert ("set-persistence" in refused.value.advice) is advice
 
@@ -130,10 +123,12 @@ def test_a_server_error_whose_words_name_a_known_cause_comes_with_what_helps(
         (503, "The broker is closing"),
     ],
 )
-def test_a_transaction_of_which_a_broker_cannot_tell_has_not_ended(server: Server, status: int, reason: str) -> None:
+def test_a_transaction_of_which_a_broker_cannot_tell_has_not_ended(
+    server: Server, admin: Admin, status: int, reason: str
+) -> None:
     server.answers = {
         "/admin/v3/transactions/transactionMetadata/0/1": (status, {"reason": reason}),
         "/admin/v2/persistent/public/default/x/stats": (404, {"reason": "Topic not found"}),
     }
-    with Admin(server.url) as admin, pytest.raises(Refused, match=reason.partition("\n")[0]):
+    with pytest.raises(Refused, match=reason.partition("\n")[0]):
         admin.transaction(TxnId(0, 1))
