@@ -18,12 +18,10 @@ from types import FrameType
 from typing import Any
 
 from eos.pulsar.wire.encryption import Decryptor
-from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.frames import encode_message
-from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandMessage, MessageIdData
 from tests.fuzz import judge
 from tests.fuzz.corpus import Stored, Value, decryptor, entry, stored, values
 from tests.fuzz.mutations import mutated, with_other_metadata
+from tests.wire import received
 
 HANG_S = 60
 MEMORY_BYTES = 64 * 1024 * 1024 + 12 * judge.MOST
@@ -93,14 +91,7 @@ class Fuzzer:
         group = random.choice(plain)
         (one,) = group.entries
         before = [dict(row) for row in self._rows[group.name] if isinstance(row, dict)]
-        return judge.framed(mutated(frame_of(one), random, [b"\x0e\x02\0\0\0\x01\0", *self._bytes]), before)
-
-
-def frame_of(one: Entry) -> bytes:
-    """Return the frame that brings an entry."""
-    where = MessageIdData(ledger_id=one.id.ledger, entry_id=one.id.entry)
-    command = BaseCommand(type=BaseCommand.MESSAGE, message=CommandMessage(consumer_id=1, message_id=where))
-    return b"".join(bytes(part) for part in encode_message(command, one.metadata, [one.packed]))
+        return judge.framed(mutated(received(one), random, [b"\x0e\x02\0\0\0\x01\0", *self._bytes]), before)
 
 
 def grown(start: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 from typing import Any, get_args
 
@@ -15,11 +14,9 @@ from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder, Chunk, unpack
 from eos.pulsar.wire.chunks import ChunkAssembler
 from eos.pulsar.wire.decoding import Column, decode
-from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.frames import FrameDecoder
-from eos.pulsar.wire.message_id import EntryId
-from eos.pulsar.wire.sending import send_frame
 from tests.vectors.frames import frames
+from tests.wire import as_row, received, stored
 
 LARGE = {"value": 200_000, "key": 20_000}
 LONGEST_EVENT_TIME = 2**63 - 1
@@ -62,15 +59,10 @@ def read(chunks: Iterable[Chunk], max_message_size: int) -> list[dict[str, Any]]
     """Send the chunks as one producer does, and read them as the source does; no entry may be larger than the limit."""
     assembler, whole, sequence_id = ChunkAssembler(), [], 0
     for place, chunk in enumerate(chunks):
-        buffers = send_frame(
-            chunk, producer_id=1, producer_name="p", sequence_id=sequence_id, publish_time_ms=1, txn=None
-        )
-        assert sum(map(len, buffers)) <= max_message_size
+        entry = stored(chunk, place, sequence_id=sequence_id)
+        assert len(received(entry)) <= max_message_size
         sequence_id += chunk.messages
-        (frame,) = FrameDecoder().feed(b"".join(buffers))
-        assert frame.metadata is not None
-        assert frame.payload is not None
-        taken = assembler.take(Entry(EntryId(1, place), frame.metadata, frame.payload, len(frame.payload), "t"))
+        taken = assembler.take(entry)
         whole += [] if taken is None else [taken]
     rows: list[dict[str, Any]] = decode(whole, list(get_args(Column))).select(list(COLUMNS)).to_pylist()
     return rows
@@ -106,23 +98,8 @@ def test_rows_come_back(batch: pa.RecordBatch, compression: Compression, target_
     for part, chunk in BatchEncoder(compression, target_bytes=target_bytes).chunks_of_parts(batch, ends):
         assert len(seen) + chunk.messages <= ends[part]
         assert chunk.messages == 1 or chunk.uncompressed_size <= target_bytes
-        buffers = send_frame(
-            chunk, producer_id=1, producer_name="p", sequence_id=len(seen), publish_time_ms=1, txn=None
-        )
-        (frame,) = FrameDecoder().feed(b"".join(buffers))
-        assert frame.metadata is not None
-        assert frame.payload is not None
-        for own, data in unpack(frame.metadata, frame.payload):
-            key = base64.b64decode(own.partition_key) if own.partition_key_b64_encoded else own.partition_key
-            seen.append(
-                {
-                    "value": None if own.null_value else data,
-                    "key": key if own.HasField("partition_key") else None,
-                    "ordering_key": own.ordering_key if own.HasField("ordering_key") else None,
-                    "event_time": own.event_time if own.HasField("event_time") else None,
-                    "properties": [(pair.key, pair.value) for pair in own.properties],
-                }
-            )
+        one = stored(chunk, sequence_id=len(seen))
+        seen += [as_row(*message) for message in unpack(one.metadata, one.packed)]
     assert seen == [as_sent(row) for row in batch.to_pylist()]
 
 

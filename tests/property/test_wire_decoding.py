@@ -17,18 +17,16 @@ from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.compression import TYPES, compress
 from eos.pulsar.wire.decoding import COLUMNS, Column, decode
 from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.frames import FrameDecoder, encode_message
+from eos.pulsar.wire.frames import FrameDecoder
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import (
-    BaseCommand,
-    CommandMessage,
     MessageIdData,
     MessageMetadata,
     SingleMessageMetadata,
 )
-from eos.pulsar.wire.sending import send_frame
 from tests.one_by_one import rows_one_by_one
 from tests.property.test_wire_batch import as_sent, batches
+from tests.wire import frame_of, received
 
 NUMBERS = st.sampled_from([0, 1, 127, 128, 16_384, 1_700_000_000_000, 2**49, 2**56, 2**63 - 1])
 SMALL = st.binary(max_size=12) | st.sampled_from([b"k" * 127, b"k" * 128, b"\0" * 40])
@@ -133,8 +131,7 @@ def test_columns_are_what_reading_one_by_one_gives(entries: list[Entry], wanted:
 def test_what_the_encoder_makes_is_decoded(batch: pa.RecordBatch, compression: Compression, target_bytes: int) -> None:
     entries = []
     for place, chunk in enumerate(BatchEncoder(compression, target_bytes=target_bytes).chunks(batch)):
-        buffers = send_frame(chunk, producer_id=1, producer_name="p", sequence_id=0, publish_time_ms=1, txn=None)
-        (frame,) = FrameDecoder().feed(b"".join(buffers))
+        frame = frame_of(chunk)
         frame.command.message.message_id.CopyFrom(MessageIdData(ledger_id=1, entry_id=place))
         entries.append(Entry.read(frame))
     sent: list[Column] = ["value", "key", "ordering_key", "event_time", "properties"]
@@ -143,13 +140,6 @@ def test_what_the_encoder_makes_is_decoded(batch: pa.RecordBatch, compression: C
     for row in expected:
         row["properties"] = sorted(row["properties"])
     assert seen == expected
-
-
-def received(entry: Entry) -> bytes:
-    """Return the frame that brings an entry."""
-    where = MessageIdData(ledger_id=entry.id.ledger, entry_id=entry.id.entry)
-    command = BaseCommand(type=BaseCommand.MESSAGE, message=CommandMessage(consumer_id=1, message_id=where))
-    return b"".join(encode_message(command, entry.metadata, [entry.packed]))
 
 
 ALL: list[Column] = list(COLUMNS)

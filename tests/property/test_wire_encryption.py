@@ -14,12 +14,10 @@ from eos.pulsar.wire.decoding import COLUMNS, decode
 from eos.pulsar.wire.encryption import DataKey, Decryptor
 from eos.pulsar.wire.encryption_keys import public_keys
 from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.frames import FrameDecoder
-from eos.pulsar.wire.message_id import EntryId
-from eos.pulsar.wire.sending import send_frame
 from eos.pulsar.wire.txn import TxnId
 from tests.encryption import key_pair, pem
 from tests.property.test_wire_batch import batches
+from tests.wire import stored
 
 PAIRS = {name: key_pair() for name in ("a", "ключ")}
 KEY = DataKey(public_keys({name: pair.public for name, pair in PAIRS.items()}))
@@ -35,13 +33,7 @@ def test_rows_come_back(batch: pa.RecordBatch, compression: Compression, target_
     for place, chunk in enumerate(BatchEncoder(compression, target_bytes=target_bytes).chunks(batch)):
         payload, envelope = KEY.encrypt(chunk.payload)
         for entries, sent in ((plain, chunk), (encrypted, replace(chunk, payload=payload, envelope=envelope))):
-            buffers = send_frame(
-                sent, producer_id=1, producer_name="p", sequence_id=0, publish_time_ms=1, txn=TxnId(0, 7)
-            )
-            (frame,) = FrameDecoder().feed(b"".join(buffers))
-            assert frame.metadata is not None
-            assert frame.payload is not None
-            entries.append(Entry(EntryId(1, place), frame.metadata, frame.payload, 0))
+            entries.append(stored(sent, place, TxnId(0, 7)))
     for one, other in zip(plain, encrypted, strict=True):
         assert other.metadata.txnid_least_bits == 7, "what an abort hides is found by it"
         assert other.num_messages == one.num_messages

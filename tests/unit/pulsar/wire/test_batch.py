@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import numpy as np
@@ -12,44 +11,18 @@ import pytest
 from eos.config import COMPRESSIONS, Compression
 from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder, Chunk, unpack
-from eos.pulsar.wire.frames import Frame, FrameDecoder
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
 from eos.pulsar.wire.sending import send_frame
 from eos.pulsar.wire.txn import TxnId
 from tests.vectors.frames import ROWS, TYPES, rows
+from tests.wire import as_row, frame_of, stored
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 
 
-def frame_of(chunk: Chunk, txn: TxnId | None = None, sequence_id: int = 0) -> Frame:
-    buffers = send_frame(
-        chunk, producer_id=4, producer_name="p-1", sequence_id=sequence_id, publish_time_ms=1_000, txn=txn
-    )
-    (frame,) = FrameDecoder().feed(b"".join(buffers))
-    return frame
-
-
 def read(chunks: list[Chunk]) -> list[dict[str, Any]]:
     """Return the messages of all chunks, with what a consumer would see of them."""
-    seen = []
-    for chunk in chunks:
-        frame = frame_of(chunk)
-        assert frame.metadata is not None
-        assert frame.payload is not None
-        for own, data in unpack(frame.metadata, frame.payload):
-            seen.append(as_row(own, data))
-    return seen
-
-
-def as_row(own: MessageMetadata | SingleMessageMetadata, data: bytes) -> dict[str, Any]:
-    key = base64.b64decode(own.partition_key) if own.partition_key_b64_encoded else own.partition_key
-    return {
-        "value": None if own.null_value else data,
-        "key": key if own.HasField("partition_key") else None,
-        "ordering_key": own.ordering_key if own.HasField("ordering_key") else None,
-        "event_time": own.event_time if own.HasField("event_time") else None,
-        "properties": [(pair.key, pair.value) for pair in own.properties],
-    }
+    return [as_row(*message) for one in map(stored, chunks) for message in unpack(one.metadata, one.packed)]
 
 
 def expected(batch: pa.RecordBatch) -> list[dict[str, Any]]:

@@ -23,8 +23,8 @@ from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 from tests.encryption import KeyPair, key_pair
-from tests.unit.pulsar.wire.test_batch import frame_of
 from tests.vectors.frames import ROWS, rows
+from tests.wire import frame_of
 
 VECTOR = Path(__file__).parents[3] / "vectors" / "encryption.json"
 ALL = list(COLUMNS)

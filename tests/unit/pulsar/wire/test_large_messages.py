@@ -12,12 +12,10 @@ from eos.errors import InvalidInput
 from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder, Chunk
 from eos.pulsar.wire.chunks import ChunkAssembler
 from eos.pulsar.wire.decoding import decode
-from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.frames import FrameDecoder
-from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import CompressionType, MessageMetadata
 from eos.pulsar.wire.sending import send_frame
 from eos.pulsar.wire.txn import TxnId
+from tests.wire import frame_of, stored
 
 MAX = FRAME_RESERVE + 1_000
 TXN = TxnId(1 << 48, 9)
@@ -34,8 +32,7 @@ def frames(chunks: Sequence[Chunk]) -> list[MessageMetadata]:
     """Send the chunks as one producer does; return what the entries' metadata say."""
     found, sequence_id = [], 40
     for chunk in chunks:
-        numbers: dict[str, Any] = {"producer_name": "p-1", "sequence_id": sequence_id, "publish_time_ms": 5, "txn": TXN}
-        (frame,) = FrameDecoder().feed(b"".join(send_frame(chunk, producer_id=4, **numbers)))
+        frame = frame_of(chunk, TXN, sequence_id)
         assert frame.metadata is not None
         assert frame.command.send.is_chunk == frame.metadata.HasField("uuid")
         assert frame.command.send.sequence_id == sequence_id
@@ -111,15 +108,9 @@ def read(chunks: Any) -> list[bytes | None]:
     """Put the chunks together as our own reader does."""
     assembler, found, sequence_id = ChunkAssembler(), [], 0
     for place, chunk in enumerate(chunks):
-        buffers = send_frame(
-            chunk, producer_id=1, producer_name="p", sequence_id=sequence_id, publish_time_ms=1, txn=None
-        )
+        whole = assembler.take(stored(chunk, place, sequence_id=sequence_id))
         sequence_id += chunk.messages
-        (frame,) = FrameDecoder().feed(b"".join(buffers))
-        assert frame.metadata is not None
-        assert frame.payload is not None
-        entry = Entry(EntryId(1, place), frame.metadata, frame.payload, len(frame.payload), "t")
-        if (whole := assembler.take(entry)) is not None:
+        if whole is not None:
             found += decode([whole], ["value"]).column("value").to_pylist()
     return found
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from eos.pulsar.wire.batch import BatchEncoder, Chunk, unpack
-from eos.pulsar.wire.frames import Frame, FrameDecoder
+from eos.pulsar.wire.batch import BatchEncoder, unpack
+from eos.pulsar.wire.frames import FrameDecoder
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
-from eos.pulsar.wire.sending import send_frame, single_message_frame
+from eos.pulsar.wire.sending import single_message_frame
 from eos.pulsar.wire.txn import TxnId
 from tests.vectors.frames import rows
-
-
-def frame_of(chunk: Chunk, txn: TxnId | None = None, sequence_id: int = 0) -> Frame:
-    buffers = send_frame(
-        chunk, producer_id=4, producer_name="p-1", sequence_id=sequence_id, publish_time_ms=1_000, txn=txn
-    )
-    (frame,) = FrameDecoder().feed(b"".join(buffers))
-    return frame
+from tests.wire import frame_of
 
 
 def test_a_send_names_its_transaction_in_command_and_metadata() -> None:
