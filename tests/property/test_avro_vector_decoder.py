@@ -10,32 +10,20 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.errors import InvalidInput
 from eos.schema import vector_columns
 from eos.schema.avro_values import AvroDecoder
 from eos.schema.avro_vector_decoder import vector_column
-from eos.schema.description import Record, described
+from eos.schema.description import Record
 from eos.schema.errors import Undecodable
-from eos.schema.spark_types import spark_type
 from tests.property import evolving_avro
 from tests.property.random_schemas import as_arrow_has_it
 from tests.property.vector_comparison import compared, same
-from tests.unit.schema.registered import registered
+from tests.unit.schema.registered import arrow_type, described_as
 
 ROWS = 110
 MANY = pytest.mark.parametrize("schemas", [30, pytest.param(3_000, marks=pytest.mark.soak)])
-
-
-def description(schema: Any) -> Record:
-    found = described(registered("AVRO", schema))
-    assert isinstance(found, Record)
-    return found
-
-
-def arrow_type(record: Record) -> pa.DataType:
-    return to_arrow_type(spark_type(record), timezone="UTC")
 
 
 def by_numpy(decoder: AvroDecoder, writer: Record, reader: Record, values: pa.Array) -> pa.Array | None:
@@ -51,7 +39,7 @@ def test_numpy_gives_what_the_decoder_of_single_values_gives(schemas: int) -> No
     for seed in range(schemas):
         random = Random(seed)
         theirs, ours = evolving_avro.pair(random)
-        writer, reader = description(theirs), description(ours)
+        writer, reader = described_as(theirs), described_as(ours)
         try:
             decoder = AvroDecoder(writer, reader, arrow_type(reader))
         except InvalidInput:
@@ -82,7 +70,7 @@ def test_numpy_gives_what_avros_own_reader_gives(schemas: int) -> None:
     for seed in range(schemas):
         random = Random(1_000_000 + seed)
         theirs, ours = map(evolving_avro.without_logical_types, evolving_avro.pair(random))
-        writer, reader = description(theirs), description(ours)
+        writer, reader = described_as(theirs), described_as(ours)
         rows = [evolving_avro.written(theirs, random) for _ in range(ROWS)]
         try:
             decoder = AvroDecoder(writer, reader, arrow_type(reader))

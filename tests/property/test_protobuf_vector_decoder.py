@@ -8,19 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.errors import InvalidInput
 from eos.schema import vector_columns
 from eos.schema.description import Record, described
 from eos.schema.protobuf_decoder import ProtobufDecoder
 from eos.schema.protobuf_vector_decoder import FEWEST
-from eos.schema.spark_types import spark_type
 from eos.schema.vector_columns import Unsure
 from tests.property import evolving_protobuf
 from tests.property.evolving_avro import damaged
 from tests.property.evolving_protobuf import SYMBOLS
 from tests.property.vector_comparison import compared
+from tests.unit.schema.registered import arrow_type
 
 ROWS = FEWEST + 10
 
@@ -45,7 +44,7 @@ def drawn(random: Random) -> tuple[evolving_protobuf.Messages, ProtobufDecoder]:
     ours = described(evolving_protobuf.schema(now, symbols, syntax))
     assert isinstance(theirs, Record)
     assert isinstance(ours, Record)
-    return messages, ProtobufDecoder(theirs, ours, to_arrow_type(spark_type(ours), timezone="UTC"))
+    return messages, ProtobufDecoder(theirs, ours, arrow_type(ours))
 
 
 @pytest.mark.parametrize("schemas", [20, pytest.param(3_000, marks=pytest.mark.soak)])

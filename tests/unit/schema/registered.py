@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_type
+
 from eos.pulsar.protocol.schemas import Registered
+from eos.schema.avro_values import AvroDecoder
+from eos.schema.description import Record, described
+from eos.schema.spark_types import spark_type
 from tests.protobuf import Messages, proto
 
 TOPIC = "persistent://public/default/t"
@@ -40,6 +46,24 @@ def record(*fields: dict[str, Any], **more: Any) -> dict[str, Any]:
 def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:
     """Return Avro's JSON of a field."""
     return {"name": name, "type": kind} | more
+
+
+def described_as(schema: Any) -> Record:
+    """Return the description of a record, given as Avro's JSON."""
+    found = described(registered("AVRO", schema))
+    assert isinstance(found, Record)
+    return found
+
+
+def avro_decoder(writer: Any, reader: Any) -> AvroDecoder:
+    """Return the decoder of what was written by one schema, for who reads by another."""
+    ours = described_as(reader)
+    return AvroDecoder(described_as(writer), ours, arrow_type(ours))
+
+
+def arrow_type(record: Record) -> pa.DataType:
+    """Return the type of a record's column."""
+    return to_arrow_type(spark_type(record), timezone="UTC")
 
 
 def native(

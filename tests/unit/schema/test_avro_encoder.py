@@ -11,28 +11,20 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.errors import InvalidInput
 from eos.schema.avro_encoder import AvroEncoder
 from eos.schema.decoder import Decoder
 from eos.schema.description import Record, described
 from eos.schema.errors import Unencodable
-from eos.schema.spark_types import spark_type
-from tests.unit.schema.registered import field, golden, record, registered
+from tests.unit.schema.registered import arrow_type, described_as, field, golden, record
 
 NUMBERS = [0, -1, 1, 63, -64, 64, 2**31 - 1, -(2**31), 2**62, 2**63 - 1, -(2**63)]
 
 
-def avro(schema: Any) -> Record:
-    description = described(registered("AVRO", schema))
-    assert isinstance(description, Record)
-    return description
-
-
 def encoded(schema: Any, rows: list[Any], kind: pa.DataType | None = None) -> list[bytes | None]:
-    description = avro(schema)
-    column = pa.array(rows, kind or to_arrow_type(spark_type(description), timezone="UTC"))
+    description = described_as(schema)
+    column = pa.array(rows, kind or arrow_type(description))
     written: list[bytes | None] = AvroEncoder(description).encode(column).to_pylist()
     return written
 
@@ -119,7 +111,7 @@ def test_what_java_wrote_is_written_again() -> None:
     schema, value = golden("AVRO")
     description = described(schema)
     assert isinstance(description, Record)
-    target = to_arrow_type(spark_type(description), timezone="UTC")
+    target = arrow_type(description)
     read = Decoder(description, description, target).decode(pa.array([value, None], pa.binary()))
     assert AvroEncoder(description).encode(read).to_pylist() == [value, None]
 
@@ -150,7 +142,9 @@ def test_a_field_without_a_column_gets_its_default() -> None:
 
 def test_a_default_that_is_none_of_its_type_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"The default of field 'a\[\].b', 'x', is no int"):
-        AvroEncoder(avro(record(field("a", {"type": "array", "items": record(field("b", "int", default="x"))}))))
+        AvroEncoder(
+            described_as(record(field("a", {"type": "array", "items": record(field("b", "int", default="x"))})))
+        )
 
 
 @pytest.mark.parametrize(
@@ -171,7 +165,7 @@ def test_a_default_that_is_none_of_its_type_is_refused() -> None:
 )
 def test_a_default_that_would_be_written_as_something_else_is_refused(kind: Any, default: Any) -> None:
     with pytest.raises(InvalidInput, match=r"The default of field 'b', .*, is no \w+: .*Correct the schema"):
-        AvroEncoder(avro(record(field("a", "int"), field("b", kind, default=default))))
+        AvroEncoder(described_as(record(field("a", "int"), field("b", kind, default=default))))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +195,7 @@ def test_text_that_is_none_is_named() -> None:
     text = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xff"]).buffers())
     column = pa.StructArray.from_arrays([text], names=["a"])
     with pytest.raises(Unencodable, match="row 1, field 'a': it is not valid UTF-8"):
-        AvroEncoder(avro(record(field("a", "string")))).encode(column)
+        AvroEncoder(described_as(record(field("a", "string")))).encode(column)
 
 
 def test_a_null_in_a_record_that_is_null_itself_is_none() -> None:

@@ -10,26 +10,11 @@ from uuid import UUID
 import fastavro
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.errors import InvalidInput
-from eos.schema.avro_values import AvroDecoder
 from eos.schema.avro_vector_decoder import FEWEST
-from eos.schema.description import Record, described
 from eos.schema.errors import Undecodable
-from eos.schema.spark_types import spark_type
-from tests.unit.schema.registered import GOLDEN_FLIGHT, field, golden, record, registered
-
-
-def described_as(schema: Any) -> Record:
-    given = described(registered("AVRO", schema))
-    assert isinstance(given, Record)
-    return given
-
-
-def decoder(writer: Any, reader: Any) -> AvroDecoder:
-    ours = described_as(reader)
-    return AvroDecoder(described_as(writer), ours, to_arrow_type(spark_type(ours), timezone="UTC"))
+from tests.unit.schema.registered import GOLDEN_FLIGHT, avro_decoder, field, golden, record
 
 
 def written(schema: Any, value: Any) -> bytes:
@@ -40,19 +25,19 @@ def written(schema: Any, value: Any) -> bytes:
 
 def read(writer: Any, reader: Any, *values: Any) -> list[Any]:
     data = [None if value is None else written(writer, value) for value in values]
-    rows: list[Any] = decoder(writer, reader).decode(pa.array(data, pa.binary())).to_pylist()
+    rows: list[Any] = avro_decoder(writer, reader).decode(pa.array(data, pa.binary())).to_pylist()
     return rows
 
 
 def test_what_the_java_client_wrote() -> None:
     schema, value = golden("AVRO")
-    (flight,) = decoder(schema.definition, schema.definition).decode(pa.array([value])).to_pylist()
+    (flight,) = avro_decoder(schema.definition, schema.definition).decode(pa.array([value])).to_pylist()
     assert flight == GOLDEN_FLIGHT
 
 
 def test_the_logical_types_that_the_java_client_wrote() -> None:
     schema, value = golden("TICKET")
-    assert decoder(schema.definition, schema.definition).decode(pa.array([value, None])).to_pylist() == [
+    assert avro_decoder(schema.definition, schema.definition).decode(pa.array([value, None])).to_pylist() == [
         {
             "at": datetime(2013, 1, 1, 10, 15, 30, 123000, UTC),
             "boarding": 35_100_500,
@@ -85,7 +70,7 @@ def test_a_version_that_has_no_field_that_must_be_there_is_refused() -> None:
     with pytest.raises(
         InvalidInput, match=r"^field 'b' is not in the schema of the messages, and the schema of the query"
     ):
-        decoder(record(field("a", "int")), record(field("b", "int")))
+        avro_decoder(record(field("a", "int")), record(field("b", "int")))
 
 
 @pytest.mark.parametrize(
@@ -110,12 +95,12 @@ def test_a_version_that_has_no_field_that_must_be_there_is_refused() -> None:
 )
 def test_a_number_whose_meaning_changed_is_refused(then: Any, now: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=f"field 'a' was {words}: the two do not mean the same"):
-        decoder(record(field("a", then)), record(field("a", now)))
+        avro_decoder(record(field("a", then)), record(field("a", now)))
     arrays = [
         record(field("in", {"type": "array", "items": record(field("a", kind), name="I")})) for kind in (then, now)
     ]
     with pytest.raises(InvalidInput, match=rf"field 'in\[\].a' was {words}"):
-        decoder(*arrays)
+        avro_decoder(*arrays)
 
 
 def test_milliseconds_become_microseconds() -> None:
@@ -137,7 +122,7 @@ def test_milliseconds_become_microseconds() -> None:
 def test_days_and_moments_outside_of_the_years_1_to_9999(kind: str, logical: str, count: int) -> None:
     schema = record(field("a", ["null", {"type": kind, "logicalType": logical}], default=None))
     data = written(record(field("a", ["null", kind], default=None)), {"a": count})
-    found = decoder(schema, schema).decode(pa.array([data], pa.binary())).field("a")
+    found = avro_decoder(schema, schema).decode(pa.array([data], pa.binary())).field("a")
     assert found.cast(pa.int32() if kind == "int" else pa.int64()).to_pylist() == [count]
 
 
@@ -181,7 +166,7 @@ def test_a_default_deep_inside_is_a_value_too() -> None:
 def test_a_default_that_is_none_is_refused_by_name() -> None:
     wrong = record(field("a", "int"), field("b", DECIMAL, default="\u0100"))
     with pytest.raises(InvalidInput, match="The default of field 'b', 'Ā', is no bytes"):
-        decoder(record(field("a", "int")), wrong)
+        avro_decoder(record(field("a", "int")), wrong)
 
 
 @pytest.mark.parametrize("before", [1, FEWEST], ids=["few rows", "many rows"])
@@ -192,7 +177,7 @@ def test_bytes_that_end_early_are_named(value: bytes, before: int) -> None:
         Undecodable,
         match=rf"^row {before}(, field 'b')?: it (can't be read as AVRO: it ends within a field|has 4 bytes by)",
     ):
-        decoder(schema, schema).decode(pa.array([*[None] * before, value], pa.binary()))
+        avro_decoder(schema, schema).decode(pa.array([*[None] * before, value], pa.binary()))
 
 
 ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
@@ -232,19 +217,19 @@ def test_bytes_that_say_what_the_schema_has_no_place_for_are_named_by_row_and_fi
 ) -> None:
     inside = record(field("in", record(field("a", kind), name="I")))
     with pytest.raises(Undecodable, match=rf"^row {before}, field 'in\.a': {words}"):
-        decoder(inside, inside).decode(pa.array([*[None] * before, value], pa.binary()))
+        avro_decoder(inside, inside).decode(pa.array([*[None] * before, value], pa.binary()))
 
 
 def test_a_list_whose_number_of_items_nothing_bounds_is_refused() -> None:
     schema = record(field("a", {"type": "array", "items": NOTHING}))
     with pytest.raises(InvalidInput, match=r"^field 'a' is an array of items that have no bytes"):
-        decoder(schema, schema)
+        avro_decoder(schema, schema)
 
 
 def test_lists_in_blocks_that_name_their_size() -> None:
     schema = record(field("a", LIST), field("b", MAP))
     data = b"\x03\x04\x02\x04" + b"\x02\x06\x00" + b"\x01\x06\x02k\x02\x00"
-    found = decoder(schema, schema).decode(pa.array([None, data], pa.binary())).to_pylist()
+    found = avro_decoder(schema, schema).decode(pa.array([None, data], pa.binary())).to_pylist()
     assert found == [None, {"a": [1, 2, 3], "b": [("k", 1)]}]
 
 
@@ -258,10 +243,10 @@ def test_a_union_of_two_numbers_is_read_as_the_wider_one() -> None:
     rows = [{"a": 5, "b": 0.5}, {"a": None, "b": 0.1}, {"a": 2**40, "b": -1.0}]
     assert read(schema, schema, *rows) == rows
     narrow = b"\x00\x0a\x02\x00\x00\x00\x3f"
-    assert decoder(schema, schema).decode(pa.array([narrow])).to_pylist() == [rows[0]]
+    assert avro_decoder(schema, schema).decode(pa.array([narrow])).to_pylist() == [rows[0]]
 
 
 def test_bytes_behind_the_end_are_named() -> None:
     schema = record(field("a", "int"))
     with pytest.raises(Undecodable, match=r"^row 0: 2 bytes are left behind its end"):
-        decoder(schema, schema).decode(pa.array([written(schema, {"a": 1}) + b"xx"], pa.binary()))
+        avro_decoder(schema, schema).decode(pa.array([written(schema, {"a": 1}) + b"xx"], pa.binary()))

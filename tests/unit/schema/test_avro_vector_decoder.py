@@ -7,16 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.schema import vector_columns
-from eos.schema.avro_values import AvroDecoder
 from eos.schema.avro_vector_decoder import FEWEST, vector_column
-from eos.schema.description import Record, described
 from eos.schema.errors import Undecodable
-from eos.schema.spark_types import spark_type
 from eos.schema.vector_columns import Unsure
-from tests.unit.schema.registered import field, record, registered
+from tests.unit.schema.registered import arrow_type, avro_decoder, described_as, field, record
 
 LEAST = b"\xff" * 9 + b"\1"  # the least number of 64 bits
 LIST = {"type": "array", "items": "int"}
@@ -24,24 +20,13 @@ DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1
 ABC, BCD = ({"type": "enum", "name": "E", "symbols": list(symbols)} for symbols in ("ABC", "BCD"))
 
 
-def described_as(schema: Any) -> Record:
-    found = described(registered("AVRO", schema))
-    assert isinstance(found, Record)
-    return found
-
-
 def of(*kinds: Any) -> dict[str, Any]:
     return record(*(field(f"f{place}", kind) for place, kind in enumerate(kinds)))
 
 
-def decoder(writer: Any, reader: Any) -> AvroDecoder:
-    theirs, ours = described_as(writer), described_as(reader)
-    return AvroDecoder(theirs, ours, to_arrow_type(spark_type(ours), timezone="UTC"))
-
-
 def by_numpy(writer: Any, reader: Any, values: list[bytes | None]) -> pa.Array:
     theirs, ours = described_as(writer), described_as(reader)
-    column = vector_column(theirs.node, ours.node, to_arrow_type(spark_type(ours), timezone="UTC"))
+    column = vector_column(theirs.node, ours.node, arrow_type(ours))
     return vector_columns.decode(pa.array(values, pa.binary()), column)
 
 
@@ -84,7 +69,7 @@ def test_numpy_is_not_sure_and_the_decoder_of_single_values_names_the_field(
         with pytest.raises(Unsure):
             by_numpy(writer, reader, values)
         with pytest.raises(Undecodable, match=rf"^row {before}[^0-9].*{words}"):
-            decoder(writer, reader).decode(pa.array(values, pa.binary()))
+            avro_decoder(writer, reader).decode(pa.array(values, pa.binary()))
 
 
 def test_a_row_that_ends_within_the_next_one_is_not_taken() -> None:
@@ -93,7 +78,7 @@ def test_a_row_that_ends_within_the_next_one_is_not_taken() -> None:
     with pytest.raises(Unsure):
         by_numpy(schema, schema, [b"\x04ab\x04c", b"d"])
     with pytest.raises(Undecodable, match=r"^row 0"):
-        decoder(schema, schema).decode(pa.array([b"\x04ab\x04c", b"d", *[None] * FEWEST]))
+        avro_decoder(schema, schema).decode(pa.array([b"\x04ab\x04c", b"d", *[None] * FEWEST]))
 
 
 def test_few_long_lists_among_many_rows_are_left_to_the_decoder_of_single_values() -> None:
@@ -101,7 +86,7 @@ def test_few_long_lists_among_many_rows_are_left_to_the_decoder_of_single_values
     long = b"\xd0\x0f" + b"\2" * 1000 + b"\0"
     with pytest.raises(Unsure):
         by_numpy(schema, schema, [long, *[b"\0"] * FEWEST])
-    found = decoder(schema, schema).decode(pa.array([long, *[b"\0"] * FEWEST]))
+    found = avro_decoder(schema, schema).decode(pa.array([long, *[b"\0"] * FEWEST]))
     assert found.field("f0").value_lengths().to_pylist() == [1000, *[0] * FEWEST]
 
 

@@ -6,17 +6,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.pulsar.protocol.schemas import Registered
 from eos.schema import vector_columns
 from eos.schema.description import Record, described
 from eos.schema.protobuf_decoder import ProtobufDecoder
 from eos.schema.protobuf_vector_decoder import FEWEST
-from eos.schema.spark_types import spark_type
 from eos.schema.vector_columns import Unsure
 from tests.property.vector_comparison import outcome
-from tests.unit.schema.registered import native
+from tests.unit.schema.registered import arrow_type, native
 
 STATUS = {"Status": ["UNKNOWN", "LATE"]}
 
@@ -24,7 +22,7 @@ STATUS = {"Status": ["UNKNOWN", "LATE"]}
 def decoder(schema: Registered) -> ProtobufDecoder:
     record = described(schema)
     assert isinstance(record, Record)
-    return ProtobufDecoder(record, record, to_arrow_type(spark_type(record), timezone="UTC"))
+    return ProtobufDecoder(record, record, arrow_type(record))
 
 
 def by_numpy(schema: Registered, rows: list[bytes]) -> list[Any]:
