@@ -61,18 +61,27 @@ class Policy:
     quick: bool = False
 
 
+def _both(name: str, fields: tuple[str, ...], body: Any, path: str, **expected: Any) -> Policy:
+    """Of a namespace and of a topic by the same path."""
+    return Policy(name, fields, body, path, path, **expected)
+
+
+def _everywhere(expected: str) -> dict[str, Any]:
+    return dict.fromkeys(("sink", "table", "stream", "timed"), expected)
+
+
 def _limit(name: str, fields: tuple[str, ...], namespace: str, topic: str, **expected: Any) -> Policy:
     return Policy(f"{name} 1", fields, 1, namespace, topic, **expected)
 
 
 TRIED: Final = (
-    Policy(
+    _both(
         "retention none",
         ("retention_policies", "retentionPolicies"),
         {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
-        *("retention", "retention"),
+        "retention",
     ),
-    Policy("retention", (), {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}, "retention", "retention"),
+    _both("retention", (), {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}, "retention"),
     Policy(
         "message TTL",
         ("message_ttl_in_seconds", "messageTTLInSeconds"),
@@ -80,38 +89,34 @@ TRIED: Final = (
         "messageTTL",
         "messageTTL?messageTTL=3600",
     ),
-    Policy(
+    _both(
         "backlog quota, producer_request_hold",
         ("backlog_quota_map", "backLogQuotaMap"),
         {"limitSize": 1, "policy": "producer_request_hold"},
-        *("backlogQuota", "backlogQuota"),
+        "backlogQuota",
         sink=_QUOTA,
     ),
-    Policy(
+    _both(
         "backlog quota, producer_exception",
         (),
         {"limitSize": 1, "policy": "producer_exception"},
-        *("backlogQuota", "backlogQuota"),
+        "backlogQuota",
         sink=_QUOTA,
     ),
-    Policy(
+    _both(
         "backlog quota, consumer_backlog_eviction",
         (),
         {"limitSize": 1, "policy": "consumer_backlog_eviction"},
-        *("backlogQuota", "backlogQuota"),
+        "backlogQuota",
     ),
     Policy("deduplication", ("deduplicationEnabled",), True, "deduplication", "deduplicationEnabled"),
-    Policy(
-        "deduplication snapshots",
-        ("deduplicationSnapshotIntervalSeconds",),
-        10,
-        *("deduplicationSnapshotInterval", "deduplicationSnapshotInterval"),
-    ),
+    _both("deduplication snapshots", ("deduplicationSnapshotIntervalSeconds",), 10, "deduplicationSnapshotInterval"),
     _limit("max producers", ("max_producers_per_topic", "maxProducerPerTopic"), "maxProducersPerTopic", "maxProducers"),
     _limit(
         "max consumers",
         ("max_consumers_per_topic", "maxConsumerPerTopic"),
-        *("maxConsumersPerTopic", "maxConsumers"),
+        "maxConsumersPerTopic",
+        "maxConsumers",
         sink=r"max consumers limit.*a client that died.*set-max-consumers-per-topic",
         stream=r"max consumers limit.*set-max-consumers-per-topic",
         timed=r"max consumers limit.*set-max-consumers-per-topic",
@@ -119,51 +124,45 @@ TRIED: Final = (
     _limit(
         "max consumers per subscription",
         ("max_consumers_per_subscription", "maxConsumersPerSubscription"),
-        *("maxConsumersPerSubscription", "maxConsumersPerSubscription"),
+        "maxConsumersPerSubscription",
+        "maxConsumersPerSubscription",
     ),
     _limit(
         "max subscriptions",
         ("max_subscriptions_per_topic", "maxSubscriptionsPerTopic"),
-        *("maxSubscriptionsPerTopic", "maxSubscriptionsPerTopic"),
+        "maxSubscriptionsPerTopic",
+        "maxSubscriptionsPerTopic",
         sink=r"maximum number of subscriptions.*set-max-subscriptions-per-topic",
         stream=r"maximum number of subscriptions.*set-max-subscriptions-per-topic",
         timed=r"maximum number of subscriptions.*set-max-subscriptions-per-topic",
     ),
-    Policy("publish rate", ("publishMaxMessageRate", "publishRate"), _PUBLISH, "publishRate", "publishRate"),
-    Policy("dispatch rate", ("topicDispatchRate", "dispatchRate"), _RATE, "dispatchRate", "dispatchRate"),
-    Policy(
-        "subscription dispatch rate",
-        ("subscriptionDispatchRate",),
-        _RATE,
-        *("subscriptionDispatchRate", "subscriptionDispatchRate"),
-    ),
-    Policy(
-        "replicator dispatch rate",
-        ("replicatorDispatchRate",),
-        _RATE,
-        *("replicatorDispatchRate", "replicatorDispatchRate"),
-    ),
-    Policy(
+    _both("publish rate", ("publishMaxMessageRate", "publishRate"), _PUBLISH, "publishRate"),
+    _both("dispatch rate", ("topicDispatchRate", "dispatchRate"), _RATE, "dispatchRate"),
+    _both("subscription dispatch rate", ("subscriptionDispatchRate",), _RATE, "subscriptionDispatchRate"),
+    _both("replicator dispatch rate", ("replicatorDispatchRate",), _RATE, "replicatorDispatchRate"),
+    _both(
         "subscribe rate",
         ("clusterSubscribeRate", "subscribeRate"),
         {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 3},
-        *("subscribeRate", "subscribeRate"),
+        "subscribeRate",
     ),
     _limit(
         "max unacked messages per consumer",
         ("max_unacked_messages_per_consumer", "maxUnackedMessagesOnConsumer"),
-        *("maxUnackedMessagesPerConsumer", "maxUnackedMessagesOnConsumer"),
+        "maxUnackedMessagesPerConsumer",
+        "maxUnackedMessagesOnConsumer",
     ),
     _limit(
         "max unacked messages per subscription",
         ("max_unacked_messages_per_subscription", "maxUnackedMessagesOnSubscription"),
-        *("maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription"),
+        "maxUnackedMessagesPerSubscription",
+        "maxUnackedMessagesOnSubscription",
     ),
-    Policy(
+    _both(
         "schema compatibility ALWAYS_INCOMPATIBLE",
         ("schema_compatibility_strategy", "schemaCompatibilityStrategy"),
         "ALWAYS_INCOMPATIBLE",
-        *("schemaCompatibilityStrategy", "schemaCompatibilityStrategy"),
+        "schemaCompatibilityStrategy",
         method="PUT",
     ),
     Policy("no automatic schema update", ("is_allow_auto_update_schema",), False, "isAllowAutoUpdateSchema"),
@@ -174,43 +173,22 @@ TRIED: Final = (
         "schemaAutoUpdateCompatibilityStrategy",
         method="PUT",
     ),
-    Policy(
+    _both(
         "schema validation",
         ("schema_validation_enforced", "schemaValidationEnforced"),
         True,
-        *("schemaValidationEnforced", "schemaValidationEnforced"),
+        "schemaValidationEnforced",
     ),
-    Policy(
+    _both(
         "subscription types Exclusive",
         ("subscription_types_enabled", "subscriptionTypesEnabled"),
         ["Exclusive"],
-        *("subscriptionTypesEnabled", "subscriptionTypesEnabled"),
+        "subscriptionTypesEnabled",
     ),
+    _both("subscription types Failover", (), ["Failover"], "subscriptionTypesEnabled", **_everywhere(_NO_EXCLUSIVE)),
+    _both("subscription types Shared", (), ["Shared"], "subscriptionTypesEnabled", **_everywhere(_NO_EXCLUSIVE)),
     Policy(
-        "subscription types Failover",
-        (),
-        ["Failover"],
-        *("subscriptionTypesEnabled", "subscriptionTypesEnabled"),
-        sink=_NO_EXCLUSIVE,
-        table=_NO_EXCLUSIVE,
-        stream=_NO_EXCLUSIVE,
-        timed=_NO_EXCLUSIVE,
-    ),
-    Policy(
-        "subscription types Shared",
-        (),
-        ["Shared"],
-        *("subscriptionTypesEnabled", "subscriptionTypesEnabled"),
-        sink=_NO_EXCLUSIVE,
-        table=_NO_EXCLUSIVE,
-        stream=_NO_EXCLUSIVE,
-        timed=_NO_EXCLUSIVE,
-    ),
-    Policy(
-        "no automatic topics",
-        ("autoTopicCreationOverride",),
-        {"allowAutoTopicCreation": False},
-        "autoTopicCreation",
+        "no automatic topics", ("autoTopicCreationOverride",), {"allowAutoTopicCreation": False}, "autoTopicCreation"
     ),
     Policy(
         "automatic topics with partitions",
@@ -218,17 +196,17 @@ TRIED: Final = (
         {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2},
         "autoTopicCreation",
     ),
-    Policy(
+    _both(
         "no automatic subscriptions",
         ("autoSubscriptionCreationOverride", "autoSubscriptionCreationOverride"),
         {"allowAutoSubscriptionCreation": False},
-        *("autoSubscriptionCreation", "autoSubscriptionCreation"),
+        "autoSubscriptionCreation",
         quick=True,
         sink=r"allowAutoSubscriptionCreation=false.*create-subscription",
         stream=r"allowAutoSubscriptionCreation=false.*create-subscription",
         timed=r"allowAutoSubscriptionCreation=false.*create-subscription",
     ),
-    Policy(
+    _both(
         "inactive topics",
         ("inactive_topic_policies", "inactiveTopicPolicies"),
         {
@@ -236,11 +214,11 @@ TRIED: Final = (
             "maxInactiveDurationSeconds": 60,
             "deleteWhileInactive": True,
         },
-        *("inactiveTopicPolicies", "inactiveTopicPolicies"),
+        "inactiveTopicPolicies",
     ),
     Policy("compaction threshold", ("compaction_threshold",), 1, "compactionThreshold", method="PUT"),
     Policy("compaction threshold", ("compactionThreshold",), 1, topic="compactionThreshold"),
-    Policy(
+    _both(
         "no delayed delivery",
         (
             "delayed_delivery_policies",
@@ -249,7 +227,7 @@ TRIED: Final = (
             "delayedDeliveryMaxDelayInMillis",
         ),
         {"active": False, "tickTime": 1000},
-        *("delayedDelivery", "delayedDelivery"),
+        "delayedDelivery",
     ),
     Policy(
         "encryption required",
@@ -262,10 +240,11 @@ TRIED: Final = (
         "subscription expiration",
         ("subscription_expiration_time_minutes", "subscriptionExpirationTimeInMinutes"),
         1,
-        *("subscriptionExpirationTime", "subscriptionExpirationTime?subscriptionExpirationTime=1"),
+        "subscriptionExpirationTime",
+        "subscriptionExpirationTime?subscriptionExpirationTime=1",
     ),
     _limit("max topics", ("max_topics_per_namespace",), "maxTopicsPerNamespace", ""),
-    Policy(
+    _both(
         "persistence",
         ("persistence",),
         {
@@ -274,7 +253,7 @@ TRIED: Final = (
             "bookkeeperAckQuorum": 1,
             "managedLedgerMaxMarkDeleteRate": 0.1,
         },
-        *("persistence", "persistence"),
+        "persistence",
     ),
     Policy(
         "persistence, more bookies than there are",
@@ -291,33 +270,20 @@ TRIED: Final = (
         stream=_NO_BOOKIES,
         timed=_NO_BOOKIES,
     ),
-    Policy("properties", ("properties",), {"a": "b"}, "properties", "properties", "PUT"),
-    Policy(
+    _both("properties", ("properties",), {"a": "b"}, "properties", method="PUT"),
+    _both(
         "dispatch pauses on acknowledgements",
         ("dispatcherPauseOnAckStatePersistentEnabled",),
         None,
-        *("dispatcherPauseOnAckStatePersistent", "dispatcherPauseOnAckStatePersistent"),
+        "dispatcherPauseOnAckStatePersistent",
     ),
     Policy("offload threshold", ("offload_threshold",), 0, "offloadThreshold", method="PUT"),
     Policy(
-        "offload threshold in seconds",
-        ("offload_threshold_in_seconds",),
-        0,
-        "offloadThresholdInSeconds",
-        method="PUT",
+        "offload threshold in seconds", ("offload_threshold_in_seconds",), 0, "offloadThresholdInSeconds", method="PUT"
     ),
     Policy("offload deletion lag", ("offload_deletion_lag_ms",), 0, "offloadDeletionLagMs", method="PUT"),
     Policy("offload policies", ("offload_policies",), _OFFLOAD, "offloadPolicies"),
-    Policy(
-        "offload policies",
-        ("offloadPolicies",),
-        _OFFLOAD,
-        topic="offloadPolicies",
-        sink=_NO_OFFLOADER,
-        table=_NO_OFFLOADER,
-        stream=_NO_OFFLOADER,
-        timed=_NO_OFFLOADER,
-    ),
+    Policy("offload policies", ("offloadPolicies",), _OFFLOAD, topic="offloadPolicies", **_everywhere(_NO_OFFLOADER)),
     Policy(
         "max message size",
         ("maxMessageSize",),
@@ -327,13 +293,7 @@ TRIED: Final = (
     ),
     Policy("anti-affinity group", (), "group", "antiAffinity"),
     Policy("resource group", ("resource_group_name",), None, "resourcegroup/small"),
-    Policy(
-        "replication, own cluster",
-        ("replication_clusters", "replicationClusters"),
-        ["standalone"],
-        "replication",
-        "replication",
-    ),
+    _both("replication, own cluster", ("replication_clusters", "replicationClusters"), ["standalone"], "replication"),
     Policy("allowed clusters, own cluster", ("allowed_clusters",), ["standalone"], "allowedClusters"),
     Policy(
         "shadow topics",

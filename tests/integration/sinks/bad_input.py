@@ -78,6 +78,11 @@ class Bad:
     within_s: float = 60.0
 
 
+def bad(what: str, give: Callable[[World], object], *words: str, error: type[eos.EosError] = eos.InvalidInput) -> Bad:
+    """A mistake that is refused as wrong input, unless said otherwise."""
+    return Bad(what, give, error, words)
+
+
 def option(name: str, value: object, *words: str, error: type[eos.EosError] = eos.InvalidInput, **more: Any) -> Bad:
     """An option that is refused when the sink is made."""
     given = {name: value, **more}
@@ -146,13 +151,11 @@ def _same_batch_other_input(world: World) -> None:
 _ADMIN = ("admin URL", "http://")
 
 OPTIONS = (
-    Bad("no name", lambda w: eos.sink(w.service_url, topic=w.topic), eos.InvalidInput, ("name=", "control log")),  # type: ignore[call-arg]
-    Bad("a misspelt option", lambda w: w.sink(compresion="lz4"), eos.InvalidInput, ("Did you mean 'compression'",)),
-    Bad(
-        "another client's option", lambda w: w.sink(service_uri="x"), eos.InvalidInput, ("Did you mean 'service_url'",)
-    ),
+    bad("no name", lambda w: eos.sink(w.service_url, topic=w.topic), "name=", "control log"),  # type: ignore[call-arg]
+    bad("a misspelt option", lambda w: w.sink(compresion="lz4"), "Did you mean 'compression'"),
+    bad("another client's option", lambda w: w.sink(service_uri="x"), "Did you mean 'service_url'"),
     option("name", 7, "int", "str"),
-    Bad("an empty name", lambda w: w.sink(name=""), eos.InvalidInput, ("cannot name a sink", "letters, digits")),
+    bad("an empty name", lambda w: w.sink(name=""), "cannot name a sink", "letters, digits"),
     option("name", "a/b", "a/b"),
     option("topic", 7, "int"),
     option("value_format", "jsn", "Did you mean 'json'", "raw, json"),
@@ -176,8 +179,8 @@ OPTIONS = (
     option("token", "a", "token and basic", "one of them", basic="u:p"),
     option("tls_certificate", "/no/such.pem", "tls_key", "both or neither"),
     option("observer", 7, "can't be called"),
-    Bad("a broker as admin_url", lambda w: w.sink(admin_url="pulsar://localhost:6650"), eos.InvalidInput, _ADMIN),
-    Bad("a host as admin_url", lambda w: w.sink(admin_url="localhost"), eos.InvalidInput, _ADMIN),
+    bad("a broker as admin_url", lambda w: w.sink(admin_url="pulsar://localhost:6650"), *_ADMIN),
+    bad("a host as admin_url", lambda w: w.sink(admin_url="localhost"), *_ADMIN),
 )
 
 PLACES = (
@@ -185,67 +188,52 @@ PLACES = (
     topic("a/b/c/d/e", "topic name"),
     topic("with space", "topic name"),
     topic("persistent://public/default/x-partition-0", "one partition"),
-    Bad(
+    bad(
         "a missing topic",
         lambda w: w.sink(topic=f"{w.topic}-not"),
-        eos.TopicMissing,
-        ("-not", "does not exist", "create it first"),
+        "-not",
+        "does not exist",
+        "create it first",
+        error=eos.TopicMissing,
     ),
-    Bad("a missing tenant", lambda w: w.sink(topic="nobody/default/x"), eos.TopicMissing, ("nobody/default", "tenant")),
-    Bad("a missing namespace", lambda w: w.sink(topic="public/none/x"), eos.TopicMissing, ("public/none", "namespace")),
-    Bad("no scheme", lambda w: w.sink(service_url="localhost:6650"), eos.InvalidInput, ("pulsar://",)),
-    Bad("an HTTP address", lambda w: w.sink(service_url="http://localhost:8080"), eos.InvalidInput, ("pulsar://",)),
-    Bad("no port", lambda w: w.sink(service_url="pulsar://localhost:x"), eos.InvalidInput, ("localhost:x",)),
-    Bad("an empty address", lambda w: w.sink(service_url=""), eos.InvalidInput, ("pulsar://",)),
-    Bad(
-        "a closed port",
-        lambda w: w.sink(service_url="pulsar://localhost:1"),
-        eos.InvalidInput,
-        ("localhost:1", "address"),
+    bad(
+        "a missing tenant",
+        lambda w: w.sink(topic="nobody/default/x"),
+        "nobody/default",
+        "tenant",
+        error=eos.TopicMissing,
     ),
-    Bad(
-        "no such host",
-        lambda w: w.sink(service_url="pulsar://no.such.host.invalid:6650"),
-        eos.InvalidInput,
-        ("no.such.host",),
+    bad(
+        "a missing namespace",
+        lambda w: w.sink(topic="public/none/x"),
+        "public/none",
+        "namespace",
+        error=eos.TopicMissing,
     ),
-    Bad(
-        "the HTTP port",
-        lambda w: w.sink(service_url=w.admin_url.replace("http://", "pulsar://")),
-        eos.InvalidInput,
-        ("HTTP",),
+    bad("no scheme", lambda w: w.sink(service_url="localhost:6650"), "pulsar://"),
+    bad("an HTTP address", lambda w: w.sink(service_url="http://localhost:8080"), "pulsar://"),
+    bad("no port", lambda w: w.sink(service_url="pulsar://localhost:x"), "localhost:x"),
+    bad("an empty address", lambda w: w.sink(service_url=""), "pulsar://"),
+    bad("a closed port", lambda w: w.sink(service_url="pulsar://localhost:1"), "localhost:1", "address"),
+    bad("no such host", lambda w: w.sink(service_url="pulsar://no.such.host.invalid:6650"), "no.such.host"),
+    bad("the HTTP port", lambda w: w.sink(service_url=w.admin_url.replace("http://", "pulsar://")), "HTTP"),
+    bad(
+        "TLS to a plain port", lambda w: w.sink(service_url=w.service_url.replace("pulsar://", "pulsar+ssl://")), "TLS"
     ),
-    Bad(
-        "TLS to a plain port",
-        lambda w: w.sink(service_url=w.service_url.replace("pulsar://", "pulsar+ssl://")),
-        eos.InvalidInput,
-        ("TLS",),
-    ),
-    Bad("a TLS option without TLS", lambda w: w.sink(tls_trust_certs="/ca.pem"), eos.InvalidInput, ("pulsar+ssl://",)),
-    Bad(
+    bad("a TLS option without TLS", lambda w: w.sink(tls_trust_certs="/ca.pem"), "pulsar+ssl://"),
+    bad(
         "a PEM file that is not there",
         lambda w: w.sink(service_url="pulsar+ssl://localhost:6651", tls_trust_certs="/no/such/ca.pem"),
-        eos.InvalidInput,
-        ("/no/such/ca.pem", "trusted certificates"),
+        "/no/such/ca.pem",
+        "trusted certificates",
     ),
-    Bad(
+    bad(
         "a client certificate that is not there",
         lambda w: w.sink(service_url="pulsar+ssl://localhost:6651", tls_certificate="/no/c.pem", tls_key="/no/k.pem"),
-        eos.InvalidInput,
-        ("/no/c.pem",),
+        "/no/c.pem",
     ),
-    Bad(
-        "a token file that is not there",
-        lambda w: w.sink(token="file:/no/such/token"),
-        eos.InvalidInput,
-        ("/no/such/token",),
-    ),
-    Bad(
-        "an admin API out of reach",
-        lambda w: w.sink(admin_url="http://localhost:1"),
-        eos.InvalidInput,
-        ("admin_url", "localhost:1"),
-    ),
+    bad("a token file that is not there", lambda w: w.sink(token="file:/no/such/token"), "/no/such/token"),
+    bad("an admin API out of reach", lambda w: w.sink(admin_url="http://localhost:1"), "admin_url", "localhost:1"),
 )
 
 COLUMNS = (
@@ -264,59 +252,58 @@ COLUMNS = (
     columns("json of bytes", "binary('x') value", value_format="json", words=("value_format='json'", "rename the")),
     columns("an option that names no column", DATA, key="ky", words=("key='ky'", "names no column")),
     columns("json with keys that are numbers", "map(id, 1) m", value_format="json", words=("'m'", "string")),
-    Bad("no topic at all", lambda w: _write_without_topic(w), eos.InvalidInput, ("No topic", "topic=")),
-    Bad(
+    bad("no topic at all", lambda w: _write_without_topic(w), "No topic", "topic="),
+    bad(
         "a missing topic of one write",
         lambda w: w.write(w.rows(), f"{w.topic}-not"),
-        eos.TopicMissing,
-        ("does not exist",),
+        "does not exist",
+        error=eos.TopicMissing,
     ),
-    Bad(
+    bad(
         "a missing topic of one row",
         lambda w: w.write(w.rows(DATA, f"'{w.topic}-not' topic"), topic=None),
-        eos.TopicMissing,
-        ("-not", "does not exist"),
+        "-not",
+        "does not exist",
+        error=eos.TopicMissing,
     ),
-    Bad(
+    bad(
         "a malformed topic of one row",
         lambda w: w.write(w.rows(DATA, "'a b c' topic"), topic=None),
-        eos.TopicMissing,
-        ("a b c", "does not exist"),
+        "a b c",
+        "does not exist",
+        error=eos.TopicMissing,
     ),
-    Bad(
+    bad(
         "a partition that isn't there",
         lambda w: w.write(w.rows(DATA, "7 partition")),
-        eos.InvalidInput,
-        ("partition 7", "partitions 0 to 1"),
+        "partition 7",
+        "partitions 0 to 1",
     ),
-    Bad(
+    bad(
         "a value over the largest message",
         lambda w: w.write(w.rows("repeat('x', 6000000) value")),
-        eos.InvalidInput,
-        ("bytes", "maxMessageSize"),
+        "bytes",
+        "maxMessageSize",
     ),
-    Bad(
+    bad(
         "a cast that overflows",
         lambda w: w.write(w.rows("cast(cast(id + 300 as tinyint) as string) value")),
-        eos.InvalidInput,
-        ("CAST_OVERFLOW",),
+        "CAST_OVERFLOW",
     ),
 )
 
 CALLS = (
-    Bad("outside of a query", lambda w: w.sink()(w.rows(), 0), eos.InvalidInput, ("foreachBatch", "identity=")),
-    Bad("a batch without a write", _nothing_written, eos.InvalidInput, ("Batch 0 has no txn.write()",)),
-    Bad("a batch twice in one run", _twice_in_one_batch, eos.InvalidInput, ("one `with sink.batch(batch_id)",)),
-    Bad("a write after its block", _after_the_block, eos.InvalidInput, ("block", "sink.batch")),
-    Bad("a batch after one that failed", _after_a_swallowed_failure, eos.InvalidInput, ("batch 0",)),
-    Bad("another query under the name", _other_query, eos.IdentityMismatch, ("sink name of its own",)),
-    Bad("a batch older than the output", _older_batch, eos.StaleBatch, ("the output holds batch 5",)),
-    Bad("a batch with other input", _same_batch_other_input, eos.IdentityMismatch, ("other offsets",)),
-    Bad("a DataFrame that is none", lambda w: w.write([1, 2]), eos.InvalidInput, ("DataFrame", "list")),
-    Bad(
-        "a batch id that is no number", lambda w: w.write(w.rows(), batch_id="0"), eos.InvalidInput, ("batch_id", "str")
-    ),
-    Bad("foreach in place of foreachBatch", lambda w: _foreach(w), eos.InvalidInput, ("foreachBatch",)),
+    bad("outside of a query", lambda w: w.sink()(w.rows(), 0), "foreachBatch", "identity="),
+    bad("a batch without a write", _nothing_written, "Batch 0 has no txn.write()"),
+    bad("a batch twice in one run", _twice_in_one_batch, "one `with sink.batch(batch_id)"),
+    bad("a write after its block", _after_the_block, "block", "sink.batch"),
+    bad("a batch after one that failed", _after_a_swallowed_failure, "batch 0"),
+    bad("another query under the name", _other_query, "sink name of its own", error=eos.IdentityMismatch),
+    bad("a batch older than the output", _older_batch, "the output holds batch 5", error=eos.StaleBatch),
+    bad("a batch with other input", _same_batch_other_input, "other offsets", error=eos.IdentityMismatch),
+    bad("a DataFrame that is none", lambda w: w.write([1, 2]), "DataFrame", "list"),
+    bad("a batch id that is no number", lambda w: w.write(w.rows(), batch_id="0"), "batch_id", "str"),
+    bad("foreach in place of foreachBatch", lambda w: _foreach(w), "foreachBatch"),
 )
 
 
