@@ -16,7 +16,7 @@ from statestore.checkpoint.place import check_free, remove
 from statestore.errors import InvalidInput, NotFound
 from statestore.hadoop.file_systems import Hadoop
 from tests.unit.statestore.checkpoint.conftest import Copy
-from tests.unit.statestore.checkpoint.test_transfer import Folders
+from tests.unit.statestore.folders import Folders
 
 HADOOP = cast(Hadoop, Folders())
 

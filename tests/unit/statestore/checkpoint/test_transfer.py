@@ -14,56 +14,10 @@ from statestore.checkpoint import LocalFiles, committed, needs_of
 from statestore.checkpoint.inspection import inspect
 from statestore.checkpoint.rocksdb import read_snapshot
 from statestore.checkpoint.transfer import copy_checkpoint
-from statestore.hadoop.file_systems import Hadoop, Status
-from tests.unit.statestore.checkpoint.conftest import NAMES, unpack
+from statestore.hadoop.file_systems import Hadoop
+from tests.unit.statestore.checkpoint.conftest import NAMES
+from tests.unit.statestore.folders import Folders
 from tests.waiting import until
-
-
-class Folders:
-    """What `transfer` needs of `Hadoop`, on folders of this machine; `before` is called with each file to be copied."""
-
-    def __init__(self, before: Callable[[Path], None] = lambda path: None) -> None:
-        self.before = before
-        self.written: list[str] = []
-
-    def qualified(self, uri: str) -> str:
-        return uri
-
-    def status(self, uri: str) -> Status | None:
-        path = Path(uri)
-        if not path.exists():
-            return None
-        return Status(uri, uri, path.name, path.stat().st_size, int(path.stat().st_mtime * 1000), path.is_dir())
-
-    def list(self, uri: str) -> list[Status]:
-        found = [self.status(str(path)) for path in Path(uri).iterdir()] if Path(uri).is_dir() else []
-        return [status for status in found if status is not None]
-
-    def read(self, uri: str) -> bytes:
-        if not Path(uri).exists():
-            raise NotFound(uri)
-        return Path(uri).read_bytes()
-
-    def write(self, uri: str, data: bytes, overwrite: bool = False) -> None:
-        assert overwrite or not Path(uri).exists()
-        self.written.append(uri)
-        Path(uri).parent.mkdir(parents=True, exist_ok=True)
-        Path(uri).write_bytes(data)
-
-    def copy(self, source: str, target: str) -> int:
-        self.before(Path(source))
-        data = self.read(source)
-        self.write(target, data)
-        return len(data)
-
-    def delete(self, uri: str, recursive: bool = False) -> bool:
-        shutil.rmtree(uri) if Path(uri).is_dir() else Path(uri).unlink()
-        return True
-
-
-@pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack(tmp_path_factory.mktemp("checkpoints"))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +12,11 @@ import pytest
 from eos.commit.registration import REGISTRATION, Registration
 from eos.config import Cluster
 from statestore.checkpoint.files import HadoopFiles
-from statestore.errors import InvalidInput, NotFound, Unavailable
-from statestore.hadoop.file_systems import Hadoop, Status
+from statestore.errors import InvalidInput, Unavailable
+from statestore.hadoop.file_systems import Hadoop
 from statestore.roll_forward import Output, RollForwardStep, steps
 from statestore.roll_forward.plan import BatchInput, InputLog
+from tests.unit.statestore.folders import Folders
 from tests.unit.statestore.roll_forward.test_plan import QUERY, log, offsets
 
 OUTPUT = Output(Cluster("pulsar://nowhere:1"), "counts")
@@ -25,40 +25,6 @@ AT, TO = 3, 7
 
 class Crash(Exception):
     pass
-
-
-class Folder:
-    """Hadoop's calls, on a folder of this machine."""
-
-    def status(self, uri: str) -> Status | None:
-        path = Path(uri)
-        if not path.exists():
-            return None
-        return Status(uri, uri, path.name, path.stat().st_size, 0, path.is_dir())
-
-    def list(self, uri: str) -> list[Status]:
-        if not Path(uri).is_dir():
-            raise NotFound(uri)
-        return [cast(Status, self.status(str(path))) for path in sorted(Path(uri).iterdir())]
-
-    def read(self, uri: str) -> bytes:
-        try:
-            return Path(uri).read_bytes()
-        except FileNotFoundError as error:
-            raise NotFound(uri) from error
-
-    def replace(self, uri: str, data: bytes) -> None:
-        Path(uri).write_bytes(data)
-
-    def copy(self, source: str, target: str) -> int:
-        Path(target).parent.mkdir(parents=True, exist_ok=True)
-        return len(Path(shutil.copy(source, target)).read_bytes())
-
-    def delete(self, uri: str, recursive: bool = False) -> None:
-        if Path(uri).is_dir() and recursive:
-            shutil.rmtree(uri)
-        else:
-            Path(uri).unlink(missing_ok=True)
 
 
 class Query:
@@ -132,7 +98,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(Hadoop, "of", lambda *_: Folder())
+    monkeypatch.setattr(Hadoop, "of", lambda *_: Folders())
     monkeypatch.setattr(Output, "log", lambda *_: full_log())
     monkeypatch.setattr(steps, "_ENDS_S", 2.0)
     return World(tmp_path)
@@ -212,7 +178,7 @@ def test_another_sink_another_query_and_no_commit_are_refused(world: World) -> N
 
 
 def test_a_shadow_is_declared_and_stays_one(world: World) -> None:
-    hadoop = cast(Hadoop, Folder())
+    hadoop = cast(Hadoop, Folders())
     files = HadoopFiles(hadoop, str(world.target))
     steps.declare(hadoop, files, OUTPUT, None, shadow=True)
     steps.declare(hadoop, files, OUTPUT, 5)
