@@ -12,6 +12,7 @@ import pytest
 
 from eos.config import Cluster
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.txn import TxnId
 from tests.waiting import PATIENCE_S
 
 
@@ -37,3 +38,17 @@ def ours(pulsar: Any) -> Iterator[Client]:
     """A client that knows nothing of what other clients did."""
     with Client(Cluster(pulsar.service_url, request_timeout_s=PATIENCE_S)) as client:
         yield client
+
+
+def transaction(client: Client, *topics: str, ttl_ms: int = 60_000, coordinator_index: int = 0) -> TxnId:
+    """Begin one, with these topics in it."""
+    coordinator = client.coordinator(coordinator_index)
+    txn = coordinator.new_transaction(ttl_ms)
+    if topics:
+        coordinator.add_partitions(txn, topics)
+    return txn
+
+
+def end(client: Client, txn: TxnId, *, commit: bool) -> None:
+    """End it by the coordinator that has begun it."""
+    client.coordinator(txn.coordinator).end(txn, commit)

@@ -7,9 +7,9 @@ import pytest
 from eos.errors import Unreachable
 from eos.preflight.retention import written_partitions
 from eos.pulsar.net.client import Client
+from tests.clients import end, transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
-from tests.contract.test_transactions import end, transaction
 from tests.waiting import PATIENCE_S
 
 

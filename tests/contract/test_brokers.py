@@ -16,8 +16,8 @@ from eos.local import LocalPulsar, jars
 from eos.preflight.recovery import SETTING, danger
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from tests.clients import end, transaction
 from tests.conftest import VERSION, create_topic
-from tests.contract.test_transactions import end, transaction
 from tests.java_peer import JavaPeer
 from tests.waiting import PATIENCE_S, in_a_hurry
 

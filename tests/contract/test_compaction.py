@@ -14,10 +14,10 @@ from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.encryption import decryptor_of
 from eos.pulsar.wire.encryption_keys import public_keys
 from eos.pulsar.wire.txn import TxnId
+from tests.clients import end, transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
 from tests.contract.test_entries import read_all, values
-from tests.contract.test_transactions import end, transaction
 from tests.topic_commands import compact, table_view
 
 

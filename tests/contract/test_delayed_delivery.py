@@ -14,6 +14,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.routing import Sorted, part_by_delivery_time
 from eos.pulsar.wire.txn import TxnId
+from tests.clients import end, transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
 from tests.waiting import until
@@ -61,18 +62,15 @@ def test_shared_subscriptions_wait_for_the_time(theirs: official.Client, ours: C
     topic = make_topic("p-delayed")
     kinds = [official.ConsumerType.Shared, official.ConsumerType.KeyShared]
     consumers = [theirs.subscribe(topic, f"s{place}", kind) for place, kind in enumerate(kinds)]
-    coordinator = ours.coordinator(0)
-    aborted, committed, open_longer = (coordinator.new_transaction(TTL_MS) for _ in range(3))
-    for txn in (aborted, committed, open_longer):
-        coordinator.add_partitions(txn, [topic])
+    aborted, committed, open_longer = (transaction(ours, topic) for _ in range(3))
     due = now_ms() + DELAY_MS
     values = [b"soon", b"late", b"now", b"late too", b"past", b"negative"]
     send(ours, topic, values, [due, due + 1_000, None, due + 1_000, 1_000, -5], committed)
     send(ours, topic, [b"aborted", b"aborted now"], [due, None], aborted)
     send(ours, topic, [b"committed after its time"], [due - DELAY_MS], open_longer)
-    coordinator.end(aborted, commit=False)
-    coordinator.end(committed, commit=True)
-    coordinator.end(open_longer, commit=True)
+    end(ours, aborted, commit=False)
+    end(ours, committed, commit=True)
+    end(ours, open_longer, commit=True)
     came = [receive(consumer, 7) for consumer in consumers]
     for one in came:
         assert one.keys() == {*values, b"committed after its time"}
@@ -82,11 +80,9 @@ def test_shared_subscriptions_wait_for_the_time(theirs: official.Client, ours: C
 
 def test_others_do_not_wait(theirs: official.Client, ours: Client, make_topic: MakeTopic) -> None:
     topic = make_topic("p-not-delayed")
-    coordinator = ours.coordinator(0)
-    txn = coordinator.new_transaction(TTL_MS)
-    coordinator.add_partitions(txn, [topic])
+    txn = transaction(ours, topic)
     send(ours, topic, [b"in an hour"], [now_ms() + 3_600_000], txn)
-    coordinator.end(txn, commit=True)
+    end(ours, txn, commit=True)
     for kind in (official.ConsumerType.Exclusive, official.ConsumerType.Failover):
         consumer = theirs.subscribe(topic, f"{kind}", kind, initial_position=official.InitialPosition.Earliest)
         assert consumer.receive(PATIENCE_MS).data() == b"in an hour"
@@ -98,13 +94,11 @@ def test_a_subscription_that_begins_later_finds_them_delayed_too(
     theirs: official.Client, ours: Client, make_topic: MakeTopic
 ) -> None:
     topic = make_topic("p-delayed-later")
-    coordinator = ours.coordinator(0)
     due = now_ms() + DELAY_MS
     for value, commit in ((b"delayed", True), (b"aborted", False)):
-        txn = coordinator.new_transaction(TTL_MS)
-        coordinator.add_partitions(txn, [topic])
+        txn = transaction(ours, topic)
         send(ours, topic, [value], [due], txn)
-        coordinator.end(txn, commit=commit)
+        end(ours, txn, commit=commit)
     send(ours, topic, [b"plain"], [None], None)
     shared = official.ConsumerType.Shared
     consumer = theirs.subscribe(topic, "s", shared, initial_position=official.InitialPosition.Earliest)
@@ -123,11 +117,9 @@ def test_a_topic_that_allows_shorter_delays_alone_refuses_the_frame(
     policy = {"active": True, "tickTime": 1_000, "maxDeliveryDelayInMillis": 2_000}
     httpx.post(url, json=policy, timeout=30).raise_for_status()
     until(lambda: httpx.get(url, timeout=30).json() == policy)
-    coordinator = ours.coordinator(0)
-    txn = coordinator.new_transaction(TTL_MS)
-    coordinator.add_partitions(txn, [topic])
+    txn = transaction(ours, topic)
     try:
         with pytest.raises(RefusedForGood, match="Exceeds max allowed delivery delay of 2000 milliseconds"):
             send(ours, topic, [b"delayed"], [now_ms() + 60_000], txn)
     finally:
-        coordinator.end(txn, commit=False)
+        end(ours, txn, commit=False)

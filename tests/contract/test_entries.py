@@ -17,9 +17,9 @@ from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.decoding import decode
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
+from tests.clients import end, transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
-from tests.contract.test_transactions import end, transaction
 from tests.waiting import PATIENCE_S, until
 
 

@@ -9,10 +9,11 @@ import pytest
 from eos.errors import ConnectionLost, Fenced, Refused
 from eos.pulsar.net.client import Access, Client
 from eos.pulsar.wire.message_id import MessageId
+from tests.clients import end, transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce, Running
 from tests.contract.official import read_until
-from tests.contract.test_transactions import end, last_word, transaction
+from tests.contract.test_transactions import last_word
 from tests.waiting import PATIENCE_S
 
 FENCING: Access = "exclusive-with-fencing"

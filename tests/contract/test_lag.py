@@ -15,7 +15,7 @@ from eos.inspect.lag import SubscriptionLag, lag
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder
-from tests.clients import official_client
+from tests.clients import end, official_client, transaction
 from tests.conftest import create_topic
 from tests.contract.conftest import Running
 from tests.integration.sparkless import eos
@@ -33,13 +33,11 @@ def topic(pulsar: Running) -> str:
     name = create_topic(pulsar.admin_url, "lag")
     with Client(Cluster(pulsar.service_url)) as client, client.producer(name) as producer:
         client.subscription(name, "job", initial="earliest").close()
-        coordinator = client.coordinator(0)
         for rows, committed in ((ABORTED, False), (COMMITTED, True)):
-            txn = coordinator.new_transaction(60_000)
-            coordinator.add_partitions(txn, [name])
+            txn = transaction(client, name)
             for number in range(rows):
                 producer.send_record(b"row %d" % number, txn)
-            coordinator.end(txn, committed)
+            end(client, txn, commit=committed)
         for number in range(PLAIN):
             producer.send_record(b"plain %d" % number, None)
         chunks = BatchEncoder(max_message_size=SMALL_LIMIT, cut_above=SMALL_LIMIT)

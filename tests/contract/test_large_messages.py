@@ -24,6 +24,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder
 from eos.steps import unobserved
+from tests.clients import end, transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
 from tests.contract.official import read_until, readable_now
@@ -260,9 +261,7 @@ def test_what_a_topic_takes_only_in_smaller_frames_is_cut_after_the_first_refusa
 def test_chunks_without_the_last_one_are_no_message(pulsar: Running, ours: Client, make_topic: MakeTopic) -> None:
     """A writer that dies between two chunks: its transaction is aborted, by a successor or by its ttl."""
     topic = make_topic("p-large-died")
-    coordinator = ours.coordinator(0)
-    txn = coordinator.new_transaction(TTL_MS)
-    coordinator.add_partitions(txn, [topic])
+    txn = transaction(ours, topic)
     encoder = BatchEncoder(max_message_size=SMALL_LIMIT, cut_above=SMALL_LIMIT)
     pieces = list(encoder.chunks(pa.record_batch({"value": [os.urandom(70_000)]})))
     assert len(pieces) == 4
@@ -271,7 +270,7 @@ def test_chunks_without_the_last_one_are_no_message(pulsar: Running, ours: Clien
         died.send(piece, txn)
     died.flush()
     died.abandon()
-    coordinator.end(txn, commit=False)
+    end(ours, txn, commit=False)
     assert readable_now(pulsar.service_url, topic) == []
     with ours.producer(topic) as producer:
         for piece in pieces:

@@ -11,10 +11,11 @@ from eos.errors import ConnectionLost
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import MessageId
+from tests.clients import end, transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce, Running
 from tests.contract.official import read_until, readable_now
-from tests.contract.test_transactions import end, heal_at_last, last_word, transaction
+from tests.contract.test_transactions import heal_at_last, last_word
 
 
 def test_a_late_send_into_a_committed_transaction_loses_the_committed_batch(

@@ -24,6 +24,7 @@ from eos.source.batch import PulsarReader
 from eos.source.brokers import PulsarBrokers
 from eos.source.options import parse_options
 from eos.source.stream import PulsarStreamReader
+from tests.clients import end, transaction
 from tests.conftest import create_topic
 from tests.contract.conftest import Running
 from tests.contract.policies import NOT_TRIED, TRIED, WORKS, Policy
@@ -157,9 +158,7 @@ def test_a_batch_that_takes_longer_than_the_time_out_passes(pulsar: Running, mak
     httpx.post(url, json=limit, timeout=30).raise_for_status()
     until(lambda: httpx.get(url, timeout=30).text.find(str(RATE)) >= 0)
     with Client(Cluster(pulsar.service_url)) as client:
-        coordinator = client.coordinator(0)
-        txn = coordinator.new_transaction(60_000)
-        coordinator.add_partitions(txn, [topic])
+        txn = transaction(client, topic)
         producer = client.producer(topic)
         producer._timeout_s = TIMEOUT_S
         began = time.monotonic()
@@ -167,4 +166,4 @@ def test_a_batch_that_takes_longer_than_the_time_out_passes(pulsar: Running, mak
             producer.send(CHUNK, txn)
         producer.flush()
         assert time.monotonic() - began > TIMEOUT_S
-        coordinator.end(txn, commit=False)
+        end(client, txn, commit=False)

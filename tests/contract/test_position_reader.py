@@ -12,9 +12,9 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.position_reader import PositionReader
 from eos.pulsar.wire.message_id import EntryId, MessageId
+from tests.clients import end, transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
-from tests.contract.test_transactions import end, transaction
 from tests.waiting import until
 
 FAR_MS = 10**15

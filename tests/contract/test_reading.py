@@ -16,9 +16,9 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.routing import Sorted, part_by_sticky_key
+from tests.clients import end, transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
-from tests.contract.test_transactions import end, transaction
 from tests.waiting import PATIENCE_S
 
 

@@ -12,7 +12,7 @@ from eos.errors import Refused
 from eos.local import LocalPulsar
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from tests.contract.test_transactions import end, transaction
+from tests.clients import end, transaction
 from tests.regions import Regions
 from tests.waiting import until
 

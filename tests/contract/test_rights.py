@@ -30,8 +30,9 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import MessageId
 from eos.source.batch import PulsarReader
+from tests.clients import end, transaction
 from tests.conftest import START_S, VERSION
-from tests.contract.test_transactions import code_of, end, transaction
+from tests.contract.test_transactions import code_of
 from tests.waiting import PATIENCE_S
 
 BASE = "persistent://public/default"

@@ -19,6 +19,8 @@ from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
+from tests.clients import end as end
+from tests.clients import transaction as transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce, Running
 from tests.contract.official import read_until, readable_now
@@ -35,18 +37,6 @@ def code_of(work: Callable[[], object]) -> str:
     except Refused as refused:
         return refused.code
     return "OK"
-
-
-def transaction(client: Client, *topics: str, ttl_ms: int = TTL_MS, coordinator_index: int = 0) -> TxnId:
-    coordinator = client.coordinator(coordinator_index)
-    txn = coordinator.new_transaction(ttl_ms)
-    if topics:
-        coordinator.add_partitions(txn, topics)
-    return txn
-
-
-def end(client: Client, txn: TxnId, *, commit: bool) -> None:
-    client.coordinator(txn.coordinator).end(txn, commit)
 
 
 def last_word(client: Client, topic: str) -> bytes:

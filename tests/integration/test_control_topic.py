@@ -18,6 +18,7 @@ from eos.errors import InvalidInput, NetworkError
 from eos.preflight.retention import check_admin, check_retention, holders
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from tests.clients import end, transaction
 from tests.waiting import until
 
 
@@ -142,11 +143,9 @@ def test_the_holder_of_a_topic_is_named(pulsar: Any, make_topic: Any) -> None:
     cluster = Cluster(pulsar.service_url)
     topic = make_topic("held")
     with Client(cluster) as client:
-        coordinator = client.coordinator(0)
-        txn = coordinator.new_transaction(60_000)
-        coordinator.add_partitions(txn, [topic])
+        txn = transaction(client, topic)
         words = holders(pulsar.admin_url, cluster, 0)
-        coordinator.end(txn, commit=False)
+        end(client, txn, commit=False)
     assert words is not None
     assert f"transaction {txn}, OPEN" in words
     assert topic in words

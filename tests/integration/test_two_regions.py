@@ -26,7 +26,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import Phase, Step
-from tests.contract.test_transactions import transaction
+from tests.clients import transaction
 from tests.crash.job import Job, prepare, run_here
 from tests.crash.process import account_for, run_into_crash, run_to_end
 from tests.integration.sparkless import Sink

@@ -19,8 +19,8 @@ from eos.source.boundaries import Boundary
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import Position
 from eos.source.options import parse_options
+from tests.clients import end, transaction
 from tests.conftest import MakeTopic
-from tests.contract.test_transactions import end, transaction
 from tests.integration.source.conftest import Admin, Run
 from tests.integration.source.queries import read
 from tests.integration.source.streams import write

@@ -29,6 +29,7 @@ from eos.source.options import parse_options
 from eos.source.range_reader import read_range
 from eos.source.ranges import Range
 from eos.source.stream_plan import StreamPlan
+from tests.clients import end, transaction
 from tests.conftest import START_S
 from tests.integration.source.queries import Query, read
 
@@ -98,12 +99,10 @@ class Topic:
                         producer.send_record(row, None)
 
     def _in_transaction(self, producer: Producer, rows: list[bytes], *, commit: bool) -> None:
-        coordinator = self.client.coordinator(0)
-        txn = coordinator.new_transaction(60_000)
-        coordinator.add_partitions(txn, [self.name])
+        txn = transaction(self.client, self.name)
         for row in rows:
             producer.send_record(row, txn)
-        coordinator.end(txn, commit=commit)
+        end(self.client, txn, commit=commit)
 
 
 def _retention(topic: Topic, dice: random.Random) -> None:

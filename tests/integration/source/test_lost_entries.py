@@ -22,9 +22,9 @@ from eos.source.brokers import PulsarBrokers
 from eos.source.options import parse_options
 from eos.source.range_reader import read_range
 from eos.source.segment_path import SegmentPlan, read_stored
+from tests.clients import end, transaction
 from tests.conftest import START_S
 from tests.contract.raw import client
-from tests.contract.test_transactions import end, transaction
 from tests.integration.source.lossy_topic import LossyTopic
 from tests.integration.source.queries import Query, read
 

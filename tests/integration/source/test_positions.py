@@ -9,8 +9,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
 from eos.pulsar.net.client import Client
+from tests.clients import end, transaction
 from tests.conftest import MakeTopic
-from tests.contract.test_transactions import end, transaction
 from tests.integration.source.conftest import Admin, MakeStream
 from tests.integration.source.streams import PATIENCE_S, Stream, values, write
 from tests.planner import again_while_late

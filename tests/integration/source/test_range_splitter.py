@@ -14,9 +14,9 @@ from eos.pulsar.wire.txn import TxnId
 from eos.source.offsets import BEGINNING
 from eos.source.range_splitter import cut_at
 from eos.source.ranges import Range
+from tests.clients import end, transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Produce
-from tests.contract.test_transactions import end, transaction
 from tests.integration.source.conftest import Admin, MakeStream, Run
 from tests.integration.source.queries import read
 from tests.integration.source.streams import values, write

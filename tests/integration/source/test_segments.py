@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from eos.bookkeeper.net.zookeeper import ZooKeeperMetadata
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.batch import BatchEncoder
-from tests.contract.test_transactions import end, transaction
+from tests.clients import end, transaction
 from tests.integration.sparkless import eos
 from tests.waiting import until
 
