@@ -37,12 +37,6 @@ def put(folder: Path, name: str, script: str) -> None:
     program.chmod(0o755)
 
 
-def test_without_a_jdk_it_says_so(programs: Path, module: Path) -> None:
-    put(programs, "mvn", "exit 0")
-    with pytest.raises(JarMissing, match=r"no `javac` on the PATH.*Install a JDK 17 or newer and Maven"):
-        build_jar(module)
-
-
 def test_a_java_home_without_a_compiler_is_named(
     programs: Path, module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,23 +46,29 @@ def test_a_java_home_without_a_compiler_is_named(
         build_jar(module)
 
 
-@pytest.mark.parametrize("version", ["javac 11.0.2", "javac 1.8.0_402", ""])
-def test_an_old_jdk_is_refused(programs: Path, module: Path, version: str) -> None:
-    put(programs, "javac", f"echo {version}")
-    with pytest.raises(JarMissing, match=f"needs a JDK 17 or newer; .*/javac says {version or 'no version'}"):
-        build_jar(module)
+JDK = "echo javac 17.0.1"
+INSTALL = "Install a JDK 17 or newer and Maven"
 
 
-def test_without_maven_it_says_so(programs: Path, module: Path) -> None:
-    put(programs, "javac", "echo javac 17.0.1")
-    with pytest.raises(JarMissing, match=r"no `mvn` on the PATH.*Install a JDK 17 or newer and Maven"):
-        build_jar(module)
-
-
-def test_what_maven_says_is_passed_on(programs: Path, module: Path) -> None:
-    put(programs, "javac", "echo javac 21")
-    put(programs, "mvn", "echo '[ERROR] no such artifact' >&2; exit 1")
-    with pytest.raises(JarMissing, match=r"no such artifact"):
+@pytest.mark.parametrize(
+    ("javac", "mvn", "words"),
+    [
+        pytest.param(None, "exit 0", f"no `javac` on the PATH.*{INSTALL}", id="no JDK"),
+        *(
+            pytest.param(f"echo {said}", None, f"a JDK 17 or newer; .*/javac says {said or 'no version'}", id=said)
+            for said in ("javac 11.0.2", "javac 1.8.0_402", "")
+        ),
+        pytest.param(JDK, None, f"no `mvn` on the PATH.*{INSTALL}", id="no Maven"),
+        pytest.param(JDK, "echo '[ERROR] no such artifact' >&2; exit 1", "no such artifact", id="Maven fails"),
+    ],
+)
+def test_what_is_missing_to_build_the_jar_is_named(
+    programs: Path, module: Path, javac: str | None, mvn: str | None, words: str
+) -> None:
+    for name, script in (("javac", javac), ("mvn", mvn)):
+        if script is not None:
+            put(programs, name, script)
+    with pytest.raises(JarMissing, match=words):
         build_jar(module)
 
 

@@ -102,46 +102,43 @@ UNLOGGED: list[tuple[str, Known, int, Action | type[EosError]]] = [
 ]
 
 
+def expect(row: str, case: Case, follows: Action | type[EosError], words: str = "") -> None:
+    """Expect that this row of the table is the first that applies, and what follows from it."""
+    assert next(rule for rule in DECISION if rule.applies(case)).name == row
+    if isinstance(follows, Action):
+        assert decide(*case) is follows
+        return
+    with pytest.raises(follows, match=words) as raised:
+        decide(*case)
+    assert type(raised.value) is follows
+    assert "{" not in str(raised.value)
+
+
 @pytest.mark.parametrize(("row", "log", "batch", "follows"), UNLOGGED)
 def test_the_table_for_a_query_that_has_written_without_the_log(
     row: str, log: Known, batch: int, follows: Action | type[EosError]
 ) -> None:
-    first = next(rule for rule in DECISION if rule.applies(Case(log, batch, OURS, unlogged=7)))
-    assert first.name == row
-    if isinstance(follows, Action):
-        assert decide(log, batch, OURS, unlogged=7) is follows
-        return
-    with pytest.raises(follows, match=r"would be missing from the output.*`eos sink skip NAME --batch 8`"):
-        decide(log, batch, OURS, unlogged=7)
+    words = r"would be missing from the output.*`eos sink skip NAME --batch 8`"
+    expect(row, Case(log, batch, OURS, unlogged=7), follows, words)
 
 
 @pytest.mark.parametrize(("row", "log", "batch", "follows"), JUMPED)
 def test_the_table_for_a_checkpoint_that_was_rescaled(
     row: str, log: Known, batch: int, follows: Action | type[EosError]
 ) -> None:
-    first = next(rule for rule in DECISION if rule.applies(Case(log, batch, OURS, None, (5, 6))))
-    assert first.name == row
-    if isinstance(follows, Action):
-        assert decide(log, batch, OURS, jumped=(5, 6)) is follows
-        return
-    with pytest.raises(follows):
-        decide(log, batch, OURS, jumped=(5, 6))
+    expect(row, Case(log, batch, OURS, jumped=(5, 6)), follows)
 
 
-@pytest.mark.parametrize(
-    ("row", "log", "marker", "batch", "follows"),
-    [*((row, log, None, batch, follows) for row, log, batch, follows in ROWS), *FORWARD],
-)
-def test_the_table(row: str, log: Known, marker: Past | None, batch: int, follows: Action | type[EosError]) -> None:
-    first = next(rule for rule in DECISION if rule.applies(Case(log, batch, OURS, marker)))
-    assert first.name == row
-    if isinstance(follows, Action):
-        assert decide(log, batch, OURS, marker) is follows
-        return
-    with pytest.raises(follows) as raised:
-        decide(log, batch, OURS, marker)
-    assert type(raised.value) is follows
-    assert "{" not in str(raised.value)
+@pytest.mark.parametrize(("row", "log", "batch", "follows"), ROWS)
+def test_the_table(row: str, log: Known, batch: int, follows: Action | type[EosError]) -> None:
+    expect(row, Case(log, batch, OURS), follows)
+
+
+@pytest.mark.parametrize(("row", "log", "marker", "batch", "follows"), FORWARD)
+def test_the_table_for_a_checkpoint_that_is_rolled_forward(
+    row: str, log: Known, marker: Past | None, batch: int, follows: Action | type[EosError]
+) -> None:
+    expect(row, Case(log, batch, OURS, marker), follows)
 
 
 def test_each_row_of_the_table_is_tested() -> None:

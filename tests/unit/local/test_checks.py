@@ -62,15 +62,16 @@ def test_missing_java_is_said(only: Path, monkeypatch: pytest.MonkeyPatch, tmp_p
         checks.java()
 
 
-def test_old_java_is_said(only: Path) -> None:
-    executable(only / "java", "echo 'openjdk version \"11.0.2\"' >&2")
-    with pytest.raises(LocalError, match=r"is Java 11; Pulsar needs 17 or newer\. Set JAVA_HOME"):
-        checks.java()
-
-
-def test_something_else_called_java_is_said(only: Path) -> None:
-    executable(only / "java", "echo coffee")
-    with pytest.raises(LocalError, match="does not say which Java it is: coffee"):
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        ("echo 'openjdk version \"11.0.2\"' >&2", r"is Java 11; Pulsar needs 17 or newer\. Set JAVA_HOME"),
+        ("echo coffee", "does not say which Java it is: coffee"),
+    ],
+)
+def test_old_java_and_something_else_called_java_are_said(only: Path, says: str, words: str) -> None:
+    executable(only / "java", says)
+    with pytest.raises(LocalError, match=words):
         checks.java()
 
 

@@ -22,9 +22,8 @@ def check(schema: str, value_format: ValueFormat = "raw", *, topic: str | None =
     return roles
 
 
-@pytest.mark.parametrize(
-    ("schema", "words"),
-    [
+WRONG: dict[ValueFormat, list[tuple[str, str]]] = {
+    "raw": [
         ("key string", r"no column 'value' \(it has \['key'\]\)"),
         ("vlaue string", r"no column 'value'.*Did you mean 'vlaue'\?.*or use value_format='json'"),
         ("value string, kee string", r"Column 'kee' means nothing to the sink\. Did you mean 'key'\?"),
@@ -48,15 +47,7 @@ def check(schema: str, value_format: ValueFormat = "raw", *, topic: str | None =
         ("value string, key string, __key string", "Columns 'key' and '__key' both give the message's key. Drop one"),
         ("value string, ordering_key array<int>", "the message's ordering_key is binary or string"),
     ],
-)
-def test_a_wrong_column_is_named(schema: str, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        check(schema)
-
-
-@pytest.mark.parametrize(
-    ("schema", "words"),
-    [
+    "json": [
         ("__key string", "builds the payload from the other columns, but there are none"),
         ("value binary, __key string", "make a field of the column 'value'.*Use value_format='raw', or rename"),
         ("a int, __key int", "Column '__key' is int"),
@@ -64,35 +55,25 @@ def test_a_wrong_column_is_named(schema: str, words: str) -> None:
         ("a array<struct<m:map<string,map<date,int>>>>", r"Column 'a' holds a map<date,int>"),
         ("a array<struct<b:struct<c:int,d:int,c:int>>>", r"Column 'a' holds a struct with two fields 'c'"),
     ],
-)
-def test_a_wrong_column_of_a_json_message_is_named(schema: str, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        check(schema, "json")
-
-
-@pytest.mark.parametrize(
-    ("schema", "words"),
-    [
+    "avro": [
         ("__key string", "value_format='avro' builds the payload from the other columns, but there are none"),
         ("value binary", "value_format='avro' would make a field of the column 'value'"),
     ],
-)
-def test_a_wrong_column_of_an_avro_message_is_named(schema: str, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        check(schema, "avro")
-
-
-@pytest.mark.parametrize(
-    ("schema", "words"),
-    [
+    "schema": [
         ("key string", "has no column 'value'.* Add one of the type of the topic's schema, or use"),
         ("value int, a int", "Column 'a' means nothing to the sink"),
         ("value int, key int", "Column 'key' is int"),
     ],
+}
+"""{how values are written: the columns of a DataFrame, and what is said of the one that is wrong}."""
+
+
+@pytest.mark.parametrize(
+    ("value_format", "schema", "words"), [(kind, *case) for kind, cases in WRONG.items() for case in cases]
 )
-def test_a_wrong_column_beside_a_value_of_the_topics_schema_is_named(schema: str, words: str) -> None:
+def test_a_wrong_column_is_named(value_format: ValueFormat, schema: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        check(schema, "schema")
+        check(schema, value_format)
 
 
 def test_a_value_of_the_topics_schema_is_left_as_it_is() -> None:
