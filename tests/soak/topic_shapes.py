@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from eos.config import COMPRESSIONS
 from eos.delivery.encryption import encryptor_of
-from eos.local import LocalCluster
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.coordinator import Coordinator
 from eos.pulsar.wire.batch import BatchEncoder, Chunk
@@ -31,10 +30,11 @@ class ShapedTopic:
     """One topic that is written to at random, in several visits. For one thread at a time.
 
     Attributes:
+        admin: an HTTP client whose base URL is the admin API's.
         seen: how often each form of an entry was written.
     """
 
-    cluster: LocalCluster
+    admin: httpx.Client
     ours: Client
     coordinators: Sequence[Coordinator]
     topic: str
@@ -130,8 +130,7 @@ class ShapedTopic:
         )
 
     def _unload(self) -> None:
-        where = f"{self.cluster.admin_url}/admin/v2/{self.topic.replace('://', '/')}/unload"
-        httpx.put(where, timeout=60, follow_redirects=True).raise_for_status()
+        self.admin.put(f"{self.topic.replace('://', '/')}/unload").raise_for_status()
         self._note("unloaded")
 
     def _note(self, what: str) -> None:
