@@ -38,7 +38,7 @@ _IN_TURN = ("changing", "changing", "striped", "whole")
 _TWO_OF_THREE = {f"managedLedgerDefault{one}": 2 for one in ("EnsembleSize", "WriteQuorum", "AckQuorum")}
 _TOPICS_OF_A_NAMESPACE = 50
 """About. A broker that loads a topic reads what its namespace has noted of the transactions of all topics."""
-_PLANNED_TOGETHER = 25
+_PLANNED_TOGETHER = 4
 SIDE_BY_SIDE = 16
 
 One = TypeVar("One")
