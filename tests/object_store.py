@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 
 from eos.local.places import cache, locked, quiet
+from tests.conftest import START_S
 from tests.waiting import until
 
 MOTO = "moto[server]==5.2.5"
@@ -97,8 +98,13 @@ def _served(log: Path, command: Callable[[str], Sequence[str]], path: str) -> It
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     with log.open("w") as out, subprocess.Popen(command(port), stdout=out, stderr=out) as server:
+
+        def answers() -> bool:
+            assert server.poll() is None, log.read_text()
+            return _answers(f"http://127.0.0.1:{port}{path}")
+
         try:
-            until(lambda: server.poll() is None and _answers(f"http://127.0.0.1:{port}{path}"))
+            until(answers, f"{log.name} tells why no server came", patience_s=START_S)
             yield f"127.0.0.1:{port}"
         finally:
             server.terminate()
