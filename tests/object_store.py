@@ -107,7 +107,7 @@ def _served(log: Path, command: Callable[[str], Sequence[str]], path: str) -> It
             until(answers, f"{log.name} tells why no server came", patience_s=START_S)
             yield f"127.0.0.1:{port}"
         finally:
-            server.terminate()
+            server.kill()  # nothing is kept, and Azurite waits for its clients to leave
 
 
 def _environment(name: str, requirement: str) -> Path:

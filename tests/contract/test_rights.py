@@ -24,6 +24,7 @@ from eos.commit.control_topic import control_topic
 from eos.commit.owner import Owner
 from eos.config import Cluster, Credentials
 from eos.errors import InvalidInput, Refused, RefusedForGood
+from eos.history.segments import segments_of
 from eos.local import LocalPulsar
 from eos.local.access import credentials, require_tokens, signed
 from eos.pulsar.net.admin import Admin
@@ -189,7 +190,13 @@ def test_segments_come_from_the_bookie_to_a_role_that_may_consume_their_topic_an
 
     with pytest.raises(RefusedForGood, match="consume"):
         rows("bookies")
-    guarded.grant(role, topic, CONSUME)
+    with Admin(guarded.broker.admin_url, guarded.credentials(role)) as theirs:
+        for ask in (segments_of, Admin.internal_info):  # the latter names the objects of offloaded segments
+            with pytest.raises(Refused, match="Unauthorized"):
+                ask(theirs, topic)
+        guarded.grant(role, topic, CONSUME)
+        assert [one.last for one in segments_of(theirs, topic).segments] == [4]
+        assert theirs.internal_info(topic)["ledgers"]
     with caplog.at_level(logging.WARNING, "eos.source"):
         by_bookie = rows("bookies")
     assert not [one for one in caplog.messages if "through its brokers" in one]
