@@ -135,7 +135,8 @@ def _read_again(
                     continue  # the last chunk came twice, and this is the first time
                 if entry.id == last.id:
                     return whole
-            if end is None or end > last.id or (end < last.id and not arrived):
+            # Silence proves a loss only where the topic ends before the last chunk: otherwise it may still come.
+            if end is None or (end > last.id if arrived else end < last.id):
                 raise ChunksMissing(f"the last chunk of a message, entry {last.id} of {topic}, is gone by now", last.id)
             if arrived:
                 came = end

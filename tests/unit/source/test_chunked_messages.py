@@ -139,6 +139,33 @@ def test_a_message_whose_first_chunks_are_too_far_or_gone_is_named_as_lost() -> 
     assert len(told) == 1
 
 
+class Silent(Reader):
+    """Says nothing twice, once so many entries have come."""
+
+    def __init__(self, entries: list[Entry], start: EntryId, after: int) -> None:
+        super().__init__(entries, start)
+        self._silent_at, self._pauses = len(self._left) - after, 2
+
+    def read(self, timeout_s: float) -> list[Entry]:
+        if self._pauses and len(self._left) <= self._silent_at:
+            self._pauses -= 1
+            return []
+        return super().read(timeout_s)
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize("after", [0, 2, 4])
+def test_a_broker_that_is_silent_while_a_task_looks_back_loses_no_message(after: int) -> None:
+    """One second of silence was taken for a loss wherever the topic went on after the last chunk."""
+
+    class Busy(Topic):
+        def open(self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> Reader:
+            self.opened.append(start)
+            return Silent(self.entries, start or EntryId(-1, -1), after)
+
+    assert Busy(TANGLED).read(Position(at("7:1")), "7:3") == ["7:2 01", "7:3 012"]
+
+
 @pytest.mark.parametrize("left", [[entry("7:5")], [entry("6:0")]])
 def test_a_last_chunk_that_is_deleted_while_its_task_looks_back_is_lost(left: list[Entry]) -> None:
     class Truncated(Topic):
