@@ -14,8 +14,15 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source.chunked_messages import LOOK_BACK, back_from
 from eos.source.entry_port import SILENCE_S, Open
 
+NOTHING = EntryId(-1, -1)
+"""An entry before all that is stored."""
+
 LOOKED_AT = 1_000
 """Entries before the place where a query stands among which a message is found that is not complete."""
+
+
+class _SilentBroker(Exception):
+    """The broker has sent nothing for SILENCE_S, although the entries that it was asked for are stored."""
 
 
 class Unfinished:
@@ -32,13 +39,18 @@ class Unfinished:
     def bound(self, start: EntryId) -> EntryId:
         """Return the last entry that may be acknowledged when a query stands at `start`, which has an entry before it.
 
+        NOTHING where the broker does not show the entries before `start` now. The next call looks again.
+
         Raises what readers raise.
         """
-        if self._within != start.ledger:
-            self._look(start)
-            self._within = start.ledger
-        elif self._first and self._read is not None and self._read < start:
-            self._take(self._read, start)
+        try:
+            if self._within != start.ledger:
+                self._look(start)
+                self._within = start.ledger
+            elif self._first and self._read is not None and self._read < start:
+                self._take(self._read, start)
+        except _SilentBroker:
+            return NOTHING
         firsts = [EntryId(first.ledger, first.entry - 1) for first in self._first.values()]
         return min([EntryId(start.ledger, start.entry - 1), *firsts])
 
@@ -60,8 +72,10 @@ class Unfinished:
                     if entry.id <= end and (self._read is None or entry.id > self._read):
                         whole = self._note(entry) and whole
                 last = arrived[-1].id if arrived else reader.last_message_id()[0]
+                if not arrived and last is not None and last >= end:
+                    raise _SilentBroker
                 if last is None or last >= end or not arrived:
-                    break  # a silence before the end: the task that reads there tells of the loss
+                    break  # the topic ends before it: the task that reads there tells of the loss
         self._read = end
         # A task would not look back further: a message that its producer has given up is kept no longer.
         for name, first in list(self._first.items()):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from eos.pulsar.wire.message_id import EntryId
 from eos.source import unfinished_chunks
-from eos.source.unfinished_chunks import Unfinished
+from eos.source.unfinished_chunks import NOTHING, Unfinished
 from tests.unit.source.fake_brokers import at
-from tests.unit.source.test_chunked_messages import Topic, entry
+from tests.unit.source.test_chunked_messages import Reader, Silent, Topic, entry
 
 
 def test_within_one_ledger_nothing_is_read() -> None:
@@ -61,3 +62,24 @@ def test_a_message_that_no_task_could_put_together_is_kept_no_longer(monkeypatch
 def test_a_loss_before_the_start_is_left_to_the_task() -> None:
     topic = Topic([entry("5:3", "m", 0, 3)])
     assert Unfinished("t", topic.open).bound(at("7:1")) == at("5:2")
+
+
+def test_nothing_is_released_before_a_silent_broker_has_shown_what_is_not_complete() -> None:
+    """The first chunk was acknowledged and deleted with its ledger, and the message was lost."""
+
+    class Busy(Topic):
+        silent = True
+
+        def open(self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> Reader:
+            return Silent(self.entries, start or EntryId(-1, -1), after=0 if self.silent else len(self.entries) + 1)
+
+    topic = Busy([entry("5:0"), entry("5:1", "m", 0, 2), entry("7:0"), entry("7:1"), entry("7:2")])
+    found = Unfinished("t", topic.open, within=5)
+    assert found.bound(at("7:1")) == NOTHING
+    topic.silent = False
+    assert found.bound(at("7:1")) == at("5:0")
+    topic.entries.append(entry("7:3", "m", 1, 2))
+    topic.silent = True
+    assert found.bound(at("7:3")) == NOTHING
+    topic.silent = False
+    assert found.bound(at("7:3")) == at("7:2")
