@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
@@ -14,6 +15,10 @@ from eos.credentials import SecretUnreadable, text_of
 from eos.errors import InvalidInput
 from eos.history.offload.errors import OffloadUnavailable
 from eos.history.offload.stored_object import storage_errors
+
+GOOGLE_PATIENCE = timedelta(seconds=20)
+"""How long Google's client asks again while its storage can't be reached. Its own limit is a quarter of an hour, in
+which the brokers would not be asked either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ def _file_system(at: SplitResult, query: dict[str, str], secrets: dict[str, str]
             query["region"] = fs.resolve_s3_region(at.netloc)
         return fs.S3FileSystem(**query, **secrets)
     if at.scheme == "gs":
-        return fs.GcsFileSystem(**query, **secrets)
+        return fs.GcsFileSystem(retry_time_limit=GOOGLE_PATIENCE, **query, **secrets)
     if at.scheme in ("abfs", "abfss"):
         return fs.AzureFileSystem((at.hostname or "").partition(".")[0], **query, **secrets)
     return fs.FileSystem.from_uri(url)[0]

@@ -8,7 +8,7 @@ import pytest
 
 from eos.errors import InvalidInput
 from eos.history.offload.errors import OffloadUnavailable
-from eos.history.offload.location import OffloadLocation, offload_location
+from eos.history.offload.location import GOOGLE_PATIENCE, OffloadLocation, offload_location
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[Any, ...], di
             ),
             "b/below",
         ),
-        ("gs://b/below", "", ("GcsFileSystem", (), {}), "b/below"),
+        ("gs://b/below", "", ("GcsFileSystem", (), {"retry_time_limit": GOOGLE_PATIENCE}), "b/below"),
         (
             "abfss://c@a.dfs.core.windows.net/below",
             '{"account_key": "k"}',
