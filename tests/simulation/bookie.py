@@ -1,4 +1,4 @@
-"""A bookie in this process, for what a real one does only when it is broken: it stays silent, damages, is old."""
+"""A bookie in this process, for what a real one does only when it is broken: it is silent, slow or old, or damages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
@@ -24,6 +25,7 @@ class SimulatedBookie(Closing):
     Attributes:
         entries: what it stores: (ledger, entry) → the stored bytes.
         silent: it takes requests and never answers.
+        slow: it sends 16 bytes of an answer every 20 ms.
         old: it closes the connection at a batch read, as bookies before 4.17 do.
         refuses: it answers each read with this code.
         password: what a client must show by its plug-in "password" first, or None.
@@ -35,6 +37,7 @@ class SimulatedBookie(Closing):
 
     entries: dict[tuple[int, int], bytes] = field(default_factory=dict)
     silent: bool = False
+    slow: bool = False
     old: bool = False
     refuses: int | None = None
     password: bytes | None = None
@@ -86,7 +89,8 @@ class SimulatedBookie(Closing):
                         continue
                     if operation == Operation.BATCH_READ and self.old:
                         return
-                    _send(connection, self._answer(operation, frame, known))
+                    answer = self._answer(operation, frame, known)
+                    _send_slowly(connection, answer) if self.slow else _send(connection, answer)
 
     def _begin_tls(self, connection: socket.socket) -> socket.socket:
         header = BKPacketHeader(version=3, operation=9, txnId=1)
@@ -117,6 +121,13 @@ class SimulatedBookie(Closing):
         if not batch:
             return answer + b"".join(stored)
         return answer + struct.pack(">q", request) + b"".join(struct.pack(">I", len(one)) + one for one in stored)
+
+
+def _send_slowly(connection: socket.socket, frame: bytes) -> None:
+    whole = struct.pack(">I", len(frame)) + frame
+    for at in range(0, len(whole), 16):
+        connection.sendall(whole[at : at + 16])
+        time.sleep(0.02)
 
 
 def _send(connection: socket.socket, frame: bytes) -> None:

@@ -53,7 +53,8 @@ class Bookies(Closing):
 
         Args:
             resolve: where a bookie is. Default: its id is "host:port".
-            timeout_s: how long an answer may take before another bookie is asked. Default 3.
+            timeout_s: how long the answers to a request may take before another bookie is asked; of many bytes, the
+                next 256 KiB of them. Default 3.
             quarantine_s: how long a bookie that failed is asked last. Default 10.
             connections: to one bookie at once, at most: that many requests are under way there. Default 4.
             tls: begin TLS by this context on each connection. Default: none.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +17,12 @@ from eos.bookkeeper.wire.frames import BookieAnswer, BookieFrames, Code
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 """The largest answer that is taken: an entry of Pulsar is 5 MiB unless the cluster's `maxMessageSize` is larger."""
 
+LEAST_BYTES = 256 * 1024
+"""Bytes that must arrive of a request's answers within its time-out, unless all of them do. A bookie that sends less is
+as good as silent: another one may be quick."""
+
 _CHUNK = 1024 * 1024
+_SHORTEST_S = 0.001  # also where time is up: what has arrived while this process was stopped is taken
 _AUTHENTICATION_STEPS = 10
 
 
@@ -50,7 +56,8 @@ class BookieConnection:
 
         Args:
             address: its host and port.
-            timeout_s: how long each answer may take, and connecting too. It must be above 0.
+            timeout_s: how long the answers to a request may take, or their next LEAST_BYTES, and connecting too. It
+                must be above 0.
 
         Raises BookieUnavailable, BookieUnauthorized.
         """
@@ -58,6 +65,8 @@ class BookieConnection:
         self._frames = BookieFrames(max_frame_bytes)
         self._arrived: deque[bytes] = deque()
         self._request_id = 0
+        self._timeout_s = timeout_s
+        self._deadline, self._come = 0.0, 0
         try:
             self._socket = socket.create_connection(address, timeout_s)
         except OSError as error:
@@ -109,17 +118,23 @@ class BookieConnection:
 
     def _send(self, data: bytes) -> None:
         try:
+            self._socket.settimeout(self._timeout_s)
             self._socket.sendall(data)
         except OSError as error:
             raise BookieUnavailable(f"the connection to the bookie {self._name} is lost: {error}") from error
+        self._allow_time()
+
+    def _allow_time(self) -> None:
+        self._deadline, self._come = time.monotonic() + self._timeout_s, 0
 
     def _frame(self) -> bytes:
         while not self._arrived:
             try:
+                self._socket.settimeout(max(self._deadline - time.monotonic(), _SHORTEST_S))
                 data = self._socket.recv(_CHUNK)
             except TimeoutError as error:
-                waited = self._socket.gettimeout()
-                raise BookieUnavailable(f"the bookie {self._name} did not answer within {waited:g} s") from error
+                told = f"sent {self._come} bytes" if self._come else "did not answer"
+                raise BookieUnavailable(f"the bookie {self._name} {told} within {self._timeout_s:g} s") from error
             except OSError as error:
                 if refused(error):
                     raise BookieUnauthorized(f"the bookie {self._name} refuses this client ({error})") from error
@@ -127,6 +142,9 @@ class BookieConnection:
             if not data:
                 raise BookieClosed(f"the bookie {self._name} closed the connection")
             self._arrived.extend(self._frames.feed(data))
+            self._come += len(data)
+            if self._come >= LEAST_BYTES:
+                self._allow_time()
         return self._arrived.popleft()
 
     def _begin_tls(self, tls: ssl.SSLContext, host: str) -> None:
@@ -138,6 +156,7 @@ class BookieConnection:
             # An attacker on the way could put answers in plain text before those that TLS protects.
             raise BookieUnavailable(f"the bookie {self._name} sent more than its answer before TLS began")
         try:
+            self._socket.settimeout(self._timeout_s)
             self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         except (OSError, ValueError) as error:
             kind = BookieUnauthorized if refused(error) else BookieUnavailable

@@ -95,6 +95,24 @@ def test_a_bookie_that_is_gone_or_silent_is_passed_over(
     assert not opened.quarantined(bookies[2].id)
 
 
+@pytest.mark.parametrize("old", [False, True])
+def test_a_bookie_whose_answer_comes_in_drops_is_passed_over(
+    bookies: list[SimulatedBookie], connect: Any, old: bool
+) -> None:
+    """Each drop began the time-out again, so that a read could take hours."""
+    metadata = stored_on(bookies)
+    bookies[0].slow, bookies[0].old = True, old  # it is asked for a batch, or for many entries at once
+    opened = connect()
+    if old:
+        opened.knows_no_batches(bookies[0].id)
+    assert read(LedgerReader(opened, metadata)) == WHOLE
+    assert opened.quarantined(bookies[0].id)
+    for one in bookies:
+        one.slow = True
+    with pytest.raises(BookieUnavailable, match=r"sent \d+ bytes within 0\.3 s"):
+        read(LedgerReader(connect(), metadata, patience_s=0))
+
+
 @pytest.mark.parametrize("write_quorum", [2, 3])
 def test_what_one_bookie_lacks_or_damaged_comes_from_another(
     bookies: list[SimulatedBookie], connect: Any, write_quorum: int
