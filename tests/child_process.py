@@ -13,11 +13,11 @@ from dataclasses import asdict, is_dataclass
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
+from eos.closing import Closing
 from eos.local.process import kill_group
 from statestore.drills.processes import below, kill_all
 from tests.waiting import until
@@ -43,7 +43,7 @@ def _text(argument: Any) -> str:
     return json.dumps(argument) if isinstance(argument, Mapping) else str(argument)
 
 
-class ChildProcess:
+class ChildProcess(Closing):
     """A process in a session of its own, so that no signal to the test reaches it. A block's end kills it.
 
     Attributes:
@@ -181,12 +181,8 @@ class ChildProcess:
         """Return the end of its log, after the end of its output."""
         return f"{self.output[-2_000:]}\n{self.logged[-_SHOWN:]}"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Kill it, as `kill` does."""
         self.kill()
 
 

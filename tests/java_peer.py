@@ -6,15 +6,14 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from eos.closing import Closing
 from eos.local import checks
 
 _END_S = 20
 
 
-class JavaPeer:
+class JavaPeer(Closing):
     """Runs a class as long as the block lasts. The class ends with its standard input."""
 
     def __init__(
@@ -76,12 +75,8 @@ class JavaPeer:
                 return rest
         raise RuntimeError(f"{self.log.stem} ended without saying {answer!r}:\n{self.log.read_text()[-4_000:]}")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End its input, and kill it where it does not end by that."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

@@ -7,9 +7,8 @@ import socket
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from eos.closing import Closing
 from eos.local import checks, jvm, process
 from eos.local.jars import OPENTELEMETRY_VERSION, PULSAR_VERSION, Jars
 from eos.local.jvm import QUICK_START, Jvm
@@ -73,7 +72,7 @@ _START_S = 120.0
 _POLL_S = 0.1
 
 
-class PulsarProxy:
+class PulsarProxy(Closing):
     """A proxy for the time of the block.
 
     Attributes:
@@ -122,21 +121,13 @@ class PulsarProxy:
             except OSError:
                 if self._started.exit_code() is not None or time.monotonic() > deadline:
                     told = jvm.last_lines(self._log)
-                    self.stop()
+                    self.close()
                     raise checks.LocalError(f"the proxy did not start.\n{told}") from None
                 time.sleep(_POLL_S)
             else:
                 return
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End it, and remove what it wrote."""
         self._started.end(0.0)
         shutil.rmtree(self._home, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

@@ -7,9 +7,9 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any
 
+from eos.closing import Closing
 from eos.config import Cluster, Credentials, Tls
 from eos.errors import DamagedFrame
 from eos.pulsar.net.client import Client
@@ -73,7 +73,7 @@ class Session:
         self.alive = False
 
 
-class FakeBroker:
+class FakeBroker(Closing):
     """Set `handlers[type]` to script an answer; `received` keeps every frame, in order."""
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
@@ -105,12 +105,7 @@ class FakeBroker:
         for session in tuple(self.sessions):  # not one of a client that comes back meanwhile
             session.cut()
 
-    def __enter__(self) -> FakeBroker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._listening.shutdown(socket.SHUT_RDWR)  # else a thread in accept() keeps the port open
         self._listening.close()
         self.cut_all()
