@@ -142,7 +142,7 @@ class ChildProcess(Closing):
 
     def family(self) -> list[int]:
         """The pids of it and of all that come from it. Spark's Python workers have process groups of their own."""
-        return [self.pid, *(one.pid for one in below(self.pid))]
+        return [self.pid, *(one.pid for one in below(self._process))]
 
     def pause(self) -> None:
         """SIGSTOP all of it, until each thread stands still: it keeps its connections and says nothing.
@@ -168,8 +168,8 @@ class ChildProcess(Closing):
 
     def kill(self) -> None:
         """SIGKILL all of it, and wait until nothing is left."""
-        family = below(self.pid)
-        kill_group(self.pid)
+        family = below(self._process)
+        kill_group(self._process)
         kill_all(family)
         self._process.wait()
         psutil.wait_procs(family, timeout=_END_S)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _POLL_S = 0.05
 
@@ -86,7 +87,7 @@ class Started:
             self.leader.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self.leader.wait(grace_s)
-        kill_group(self.leader.pid)
+        kill_group(self.leader)
         self.leader.wait()
         if self.leader.stdin is not None:
             self.leader.stdin.close()
@@ -111,8 +112,18 @@ def start(command: Sequence[str], environment: Mapping[str, str], log: Path, scr
     return Started(leader)
 
 
-def kill_group(number: int) -> None:
-    """SIGKILL every process of a group; nothing happens when there is none."""
+def kill_group(leader: subprocess.Popen[Any]) -> None:
+    """SIGKILL every process of the group of a process that was started with `start_new_session`.
+
+    Nothing happens when nothing of the group is left. Then its number may be another's by now: a pid is free when its
+    process was reaped and no group has that number. So where the leader was reaped and there is such a process, the
+    group is gone, and the process is none of ours.
+    """
+    if leader.poll() is None or _look(leader.pid) == ("", ""):
+        _kill_group(leader.pid)
+
+
+def _kill_group(number: int) -> None:
     try:
         os.killpg(number, signal.SIGKILL)
     except ProcessLookupError:
@@ -129,6 +140,6 @@ def end_other(process: ProcessId, grace_s: float) -> None:
         while process.alive() and time.monotonic() < deadline:
             time.sleep(_POLL_S)
     if process.alive():
-        kill_group(process.pid)
+        _kill_group(process.pid)
         while process.alive():
             time.sleep(_POLL_S)

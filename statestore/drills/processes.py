@@ -6,9 +6,11 @@ Ctrl-C and SIGTERM end a drill early, and never its cleaning up.
 from __future__ import annotations
 
 import signal
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 import psutil
 
@@ -16,10 +18,10 @@ EXECUTOR = "CoarseGrainedExecutorBackend"
 """The class that the JVM of an executor of Spark runs."""
 
 
-def below(pid: int) -> list[psutil.Process]:
-    """Return all processes that come from one."""
+def below(process: subprocess.Popen[Any]) -> list[psutil.Process]:
+    """Return all processes that come from one. None once it has ended: its pid may be another's."""
     with suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).children(recursive=True)
+        return psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
     return []
 
 

@@ -96,7 +96,7 @@ class StandaloneCluster(Closing):
     def kill_worker(self, number: int) -> None:
         """SIGKILL a worker with all that it has started, as if its machine were gone."""
         started = self._workers.pop(number)
-        family = below(started.leader.pid)
+        family = below(started.leader)
         kill_all(family)
         started.end()
         deadline = time.monotonic() + _END_S
@@ -105,7 +105,7 @@ class StandaloneCluster(Closing):
 
     def executors(self) -> list[psutil.Process]:
         """The JVMs of the executors that run now, on all workers."""
-        found = [one for worker in self._workers.values() for one in below(worker.leader.pid)]
+        found = [one for worker in self._workers.values() for one in below(worker.leader)]
         return [one for one in found if named(one, EXECUTOR)]
 
     def close(self) -> None:

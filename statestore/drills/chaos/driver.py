@@ -80,7 +80,7 @@ class Driver:
     def family(self) -> list[psutil.Process]:
         """It and all that come from it. Spark's Python workers have process groups of their own."""
         with suppress(psutil.NoSuchProcess):
-            return [psutil.Process(self.pid), *below(self.pid)]
+            return [psutil.Process(self.pid), *below(self._process)] if self.alive else []
         return []
 
     def workers(self) -> list[psutil.Process]:
@@ -106,7 +106,7 @@ class Driver:
     def kill(self) -> None:
         """SIGKILL all of it, and wait until nothing is left."""
         family = self.family()
-        kill_group(self.pid)
+        kill_group(self._process)
         kill_all(family)
         self._process.wait()
         psutil.wait_procs([process for process in family if process.pid != self.pid], timeout=_END_S)

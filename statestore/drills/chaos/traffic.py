@@ -89,9 +89,8 @@ class TrafficWriter:
         self._thread.join()
 
     def kill(self) -> None:
-        """SIGKILL it, if it runs."""
-        if self._process.poll() is None:
-            kill_group(self._process.pid)
+        """SIGKILL it, and all of its group."""
+        kill_group(self._process)
         self._process.wait()
         self._thread.join()
         self._close_input()

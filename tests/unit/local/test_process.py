@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -13,7 +14,7 @@ import pytest
 
 from eos.local import process
 from eos.local.checks import LocalError
-from eos.local.process import ProcessId
+from eos.local.process import ProcessId, Started
 from eos.local.pulsar import LocalPulsar
 from eos.local.settings import ENVIRONMENT, Ports, broker_conf, command
 from tests.waiting import PATIENCE_S, until
@@ -120,6 +121,30 @@ def test_another_process_group_is_ended_whole(tmp_path: Path, monkeypatch: pytes
     until(lambda: gone(child))
     process.end_other(known, grace_s=1)
     started.end()
+
+
+@pytest.mark.parametrize("kill", [process.kill_group, lambda leader: Started(leader).end()], ids=["kill", "end"])
+def test_a_group_that_is_gone_is_not_killed_by_a_number_that_is_anothers_now(
+    kill: Callable[[subprocess.Popen[bytes]], None],
+) -> None:
+    with subprocess.Popen(["sleep", "300"], start_new_session=True) as other:
+        gone = subprocess.Popen(["true"], start_new_session=True)
+        gone.wait()
+        gone.pid = other.pid  # as the kernel does when all numbers were given out once
+        kill(gone)
+        assert other.poll() is None
+        process.kill_group(other)
+
+
+def test_what_a_dead_leader_has_left_of_its_group_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    started = process.start(FAMILY, {}, tmp_path / "log", None)
+    child = child_of(tmp_path)
+    started.leader.kill()
+    started.leader.wait()
+    assert not gone(child)
+    started.end()
+    until(lambda: gone(child))
 
 
 def test_settings_win_over_the_defaults() -> None:
