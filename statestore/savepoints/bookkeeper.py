@@ -16,7 +16,7 @@ from statestore.checkpoint.cut import cut_of, names_its_place
 from statestore.checkpoint.files import HadoopFiles
 from statestore.errors import CutFailed, NotFound, StateStoreError
 from statestore.savepoints import marker_retention
-from statestore.savepoints.savepoint import Savepoint
+from statestore.savepoints.savepoint import Savepoint, check_name
 from statestore.savepoints.store import SavepointStore
 
 if TYPE_CHECKING:
@@ -235,8 +235,10 @@ def delete(name: str, tree: str, *, options: Mapping[str, object] | None = None)
     """Delete a savepoint, in whatever state. Ledgers that nothing else needs are freed by the next sweep.
 
     Raises:
+        InvalidInput: it is not a name. Nothing was deleted.
         NotFound: there is no savepoint of that name.
     """
+    check_name(name)  # it becomes part of a path, whose files are deleted: "../q" would be a checkpoint
     store = SavepointStore.of(tree, options)
     known = {savepoint.name: savepoint for savepoint in store.all()}
     try:

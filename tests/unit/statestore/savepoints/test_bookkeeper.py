@@ -9,7 +9,7 @@ import pytest
 
 from statestore.bk.address import BkAddress
 from statestore.checkpoint.cut import Cut
-from statestore.errors import CutFailed, InvalidInput, Unavailable
+from statestore.errors import CutFailed, InvalidInput, NotFound, Unavailable
 from statestore.hadoop.file_systems import Hadoop, Status
 from statestore.savepoints import bookkeeper, marker_retention
 from statestore.savepoints.savepoint import Savepoint, check_name
@@ -19,10 +19,11 @@ SOURCE = "bk://zk:2181/q"
 
 
 class Files:
-    """What is at addresses. Attributes: texts: by address."""
+    """What is at addresses. Attributes: texts: by address; deleted: addresses of files and folders."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
+        self.deleted: list[str] = []
 
     def status(self, uri: str) -> Status | None:
         return Status(uri, uri, uri, 5, 0, False) if uri in self.texts else None
@@ -30,7 +31,8 @@ class Files:
     def replace(self, uri: str, data: bytes) -> None:
         self.texts[uri] = data.decode()
 
-    def delete(self, uri: str) -> None:
+    def delete(self, uri: str, recursive: bool = False) -> None:
+        self.deleted.append(uri)
         self.texts.pop(uri, None)
 
 
@@ -54,6 +56,12 @@ class Played(SavepointStore):
 
     def all(self) -> list[Savepoint]:
         return self.made
+
+    def delete(self, name: str) -> None:
+        check_name(name)
+        if name not in (one.name for one in self.made):
+            raise NotFound(f"There is no savepoint {name}")
+        self.made[:] = [one for one in self.made if one.name != name]
 
 
 @pytest.fixture(autouse=True)
@@ -121,3 +129,20 @@ def test_the_sink_is_told_which_markers_the_oldest_savepoint_needs() -> None:
 def test_names_that_are_none_are_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="cannot name a savepoint"):
         check_name(name)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../q", "a/../../q", "/q"])
+def test_what_is_no_name_deletes_no_file(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Played()
+    monkeypatch.setattr(SavepointStore, "of", lambda *_: store)
+    with pytest.raises(InvalidInput, match="cannot name a savepoint"):
+        bookkeeper.delete(name, SOURCE)
+    assert not cast(Files, store.hadoop).deleted
+
+
+def test_what_a_killed_command_has_left_is_deleted_without_its_savepoint_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Played()
+    monkeypatch.setattr(SavepointStore, "of", lambda *_: store)
+    with pytest.raises(NotFound):
+        bookkeeper.delete("nightly-read-0123456789ab", SOURCE)
+    assert cast(Files, store.hadoop).deleted == ["bk://zk:2181/.savepoints/nightly-read-0123456789ab"]
