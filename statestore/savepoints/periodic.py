@@ -1,8 +1,9 @@
 """Savepoints made again and again. The newest few are kept.
 
-A savepoint is made first, and older ones are deleted only when it is ready: there is always one, once there was one. A
-failure is reported, and the next round tries again. The query notices nothing, since a savepoint only reads its
-checkpoint. A process that dies leaves one that shows as abandoned, which the next round deletes.
+A savepoint is made first, and older ones are deleted only when it is ready: there is always one, once there was one. Of
+each query that ran at the same address before, the newest one is kept. A failure is reported, and the next round tries
+again. The query notices nothing, since a savepoint only reads its checkpoint. A process that dies leaves one that shows
+as abandoned, which the next round deletes.
 
 Names are unique in a tree, which holds many checkpoints: a name has the query's id in it and the second in which it was
 made. Two processes that make one of the same query in the same second are left: the later takes the next free second.
@@ -88,13 +89,14 @@ class Schedule:
         """
         store = SavepointStore.of(self.checkpoint, self.options)
         before = self._ours(store)
-        newest = max((one.batch_id for one in before if one.state == "ready"), default=-1)
         made = self._make(store)
+        # Batch 7 of a query that ran at this address before is another batch than this one's.
+        newest = max((one.batch_id for one in before if one.state == "ready" and one.query == made.query), default=-1)
         if made.batch_id == newest:
             # Nothing was committed since: another of the same batch would push out one that is of use.
             bookkeeper.delete(made.name, self.checkpoint, options=self.options)
-            return Round(None, *self._prune(store))
-        return Round(made, *self._prune(store))
+            return Round(None, *self._prune(store, made.query))
+        return Round(made, *self._prune(store, made.query))
 
     def _make(self, store: SavepointStore) -> Savepoint:
         query = read_query_id(HadoopFiles(store.hadoop, store.address.uri))
@@ -118,19 +120,23 @@ class Schedule:
         stamped = re.compile(re.escape(self.prefix) + _STAMPED)
         return [one for one in store.all() if one.source == store.address.uri and _is_of(one, stamped)]
 
-    def _prune(self, store: SavepointStore) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _prune(self, store: SavepointStore, query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         ours = self._ours(store)
         ready = [one for one in ours if one.state == "ready"]
         useless = [one for one in ours if one.state in ("abandoned", "deleting")]
+        too_many = [one for one in ready if one.query == query][: -self.keep]
+        # A query has another id where its checkpoint was lost: the newest savepoint of the one before brings it back.
+        last = {one.query: one.name for one in ready}
+        too_many += [one for one in ready if one.query != query and one.name != last[one.query]]
         deleted, failures = [], []
-        for one in (*useless, *ready[: -self.keep]):
+        for one in (*useless, *too_many):
             try:
                 store.delete(one.name)
                 deleted.append(one.name)
             except StateStoreError as error:
                 failures.append(f"savepoint {one.name} could not be deleted: {error}")
         if ready:
-            marker_retention.tell_sink(store, store.address, ready[-1].query)
+            marker_retention.tell_sink(store, store.address, query)
         return tuple(deleted), tuple(failures)
 
 

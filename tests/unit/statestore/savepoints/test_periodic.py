@@ -152,6 +152,18 @@ def test_a_batch_is_held_once(world: World) -> None:
     assert world.tree.names == [first.made.name]
 
 
+def test_a_query_that_begins_at_the_same_address_leaves_the_newest_of_the_one_before(world: World) -> None:
+    """As where the checkpoint was lost, and the job has started on an empty folder."""
+    for _ in range(3):
+        world.round(keep=2)
+    before = world.tree.names
+    world.query, world.batch = "2c5f39cb-2fa1-11d2-883f-0016d3cca427", -1
+    rounds = [world.round(keep=2) for _ in range(5)]
+    assert [one.made.batch_id for one in rounds if one.made] == [0, 1, 2, 3, 4], "also the batches that it had, too"
+    assert world.tree.names[0] == before[-1]
+    assert [one.batch_id for one in world.tree.there] == [3, 3, 4]
+
+
 def test_one_that_cannot_be_deleted_is_told_and_the_rest_is_done(world: World) -> None:
     first = world.round(keep=1)
     assert first.made is not None
