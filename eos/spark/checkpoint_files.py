@@ -19,7 +19,6 @@ from eos.errors import NotCommitted
 
 Jvm = Any  # py4j objects have no types
 
-_MISSING = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
 _OVERWRITES = "FileContextBasedCheckpointFileManager"  # by Rename.OVERWRITE, which Hadoop's contract defines
 _NEXT = ".next"
 
@@ -77,9 +76,10 @@ class CheckpointFiles:
                 return bytes(stream.readAllBytes()).decode()
             finally:
                 stream.close()
-        except Py4JJavaError as error:
-            # A file system may say it by an exception of its own, or within another one.
-            if str(error.java_exception.getClass().getName()) in _MISSING or not self.exists(name):
+        except Py4JJavaError:
+            # The exception does not tell. A file system may have one of its own for a missing file, and Java's
+            # FileNotFoundException also stands for a local file that may not be read, or for too many open files.
+            if not self.exists(name):
                 return None
             raise
 

@@ -31,7 +31,8 @@ def test_a_file_that_is_not_there_is_missing_in_whichever_words(error: str) -> N
     assert files(error, exists=False).read("eos-sink.json") is None
 
 
-def test_a_file_that_is_there_and_cannot_be_read_is_not_missing() -> None:
+@pytest.mark.parametrize("error", ["java.io.IOException", "java.io.FileNotFoundException"])
+def test_a_file_that_is_there_and_cannot_be_read_is_not_missing(error: str) -> None:
     """To take it for missing would make the sink forget what it noted."""
     with pytest.raises(Py4JJavaError):
-        files("java.io.IOException", exists=True).read("eos-sink.json")
+        files(error, exists=True).read("eos-sink.json")
