@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from eos.commit.registration import REGISTRATION, Registration, fits
 from eos.config import Cluster
-from eos.doctor.abort import refuse_if_owned
+from eos.doctor.abort import OwnerAlive, refuse_if_owned
 from eos.pulsar.net.client import Client
 from statestore.checkpoint import Files, batch_ids, committed, read_query_id
 from statestore.checkpoint.files import HadoopFiles, join
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _ENDS_S = 60.0
+_LEAVES_S = 10.0
 _LOOK_S = 0.5
 
 
@@ -141,7 +143,8 @@ def roll_forward(
 ) -> RollForward:
     """Roll a checkpoint forward to the sink's output, which its query has been ahead of it.
 
-    No query may run on it, and no driver be at work on the sink. For the arguments and errors see `restore_in_step`.
+    No query may run on it, and no driver be at work on the sink: `OwnerAlive`. For the arguments and errors see
+    `restore_in_step`.
     """
     hadoop = Hadoop.of(spark, options)
     files = HadoopFiles(hadoop, checkpoint)
@@ -151,6 +154,7 @@ def roll_forward(
         log = output.log(client)
         lacked = lacked_by(files, log, query, began_at)
         if lacked:
+            _refuse_while_owned(client, output)
             declare(hadoop, files, output, began_at + 1)
             observer(RollForwardStep.DECLARE, began_at)
             own = files.read(join(OFFSETS, str(began_at))).decode()
@@ -168,6 +172,25 @@ def roll_forward(
     batch = newest_batch(files)
     observer(RollForwardStep.FINISH, batch)
     return RollForward(checkpoint, began_at, batch)
+
+
+def _refuse_while_owned(client: Client, output: Output) -> None:
+    """Refuse while a driver owns the sink: a target that is there may be the checkpoint of the live query.
+
+    The sink of a replay that this process has begun before leaves within moments of its query's end.
+
+    Raises:
+        OwnerAlive: a driver stays.
+    """
+    deadline = time.monotonic() + _LEAVES_S
+    while True:
+        try:
+            refuse_if_owned(client, output.name, output.topic)
+            return
+        except OwnerAlive:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_LOOK_S)
 
 
 def _query_of(hadoop: Hadoop, checkpoint: str) -> str:
@@ -234,6 +257,8 @@ def take_logs(hadoop: Hadoop, files: HadoopFiles, source: str, needed: Mapping[s
     """Replace the logs of sources by those of the original, which have the file of each number."""
     original = HadoopFiles(hadoop, source)
     check_sources(original, source, needed)
+    if hadoop.qualified(source) == hadoop.qualified(files.uri("")):
+        return  # restored to the original's address, and taken by an earlier call
     for folder in needed:
         hadoop.delete(files.uri(folder), recursive=True)
         for path in source_logs(original)[folder].files:

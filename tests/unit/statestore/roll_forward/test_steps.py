@@ -11,6 +11,7 @@ import pytest
 
 from eos.commit.registration import REGISTRATION, Registration
 from eos.config import Cluster
+from eos.doctor.abort import OwnerAlive
 from statestore.checkpoint.files import HadoopFiles
 from statestore.errors import InvalidInput, Unavailable
 from statestore.hadoop.file_systems import Hadoop
@@ -70,6 +71,7 @@ class World:
         for entry in range(TO + 2):
             (self.original / "sources/0" / str(entry)).write_text(f"files of {entry}")
         self.ran: list[int] = []
+        self.owned = self.looks = 0  # how often a driver is seen to own the sink
 
     def register(self, registered: Registration) -> None:
         (self.target / REGISTRATION).write_text(registered.text)
@@ -87,13 +89,18 @@ class World:
         self.ran.append(planned)
         return Query(self.target)
 
-    def roll(self, job: Any = None, observer: Any = lambda step, batch: None) -> Any:
+    def roll(self, job: Any = None, observer: Any = lambda step, batch: None, logs_of: Path | None = None) -> Any:
         return steps.roll_forward(
             *(str(self.target), job or self.job, OUTPUT),
             spark=cast(Any, None),
-            source_logs_of=str(self.original),
+            source_logs_of=str(logs_of or self.original),
             observer=observer,
         )
+
+    def refuse_if_owned(self, *_: object) -> None:
+        self.looks += 1
+        if self.looks <= self.owned:
+            raise OwnerAlive("Stop its query first.")
 
 
 @pytest.fixture
@@ -101,7 +108,10 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(Hadoop, "of", lambda *_: Folders())
     monkeypatch.setattr(Output, "log", lambda *_: full_log())
     monkeypatch.setattr(steps, "_ENDS_S", 2.0)
-    return World(tmp_path)
+    monkeypatch.setattr(steps, "_LOOK_S", 0.01)
+    world = World(tmp_path)
+    monkeypatch.setattr(steps, "refuse_if_owned", world.refuse_if_owned)
+    return world
 
 
 def test_each_batch_is_run_once_with_the_input_that_it_had(world: World) -> None:
@@ -131,6 +141,29 @@ def test_after_a_death_at_any_step_it_goes_on(step: RollForwardStep, batch: int,
     assert done.batch_id == TO
     assert world.ran == list(range(AT + 1, TO + 1)), "each once"
     assert world.registered.rolls_forward_from is None
+
+
+def test_the_checkpoint_of_a_query_that_runs_is_not_touched(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_LEAVES_S", 0.0)
+    (world.target / "offsets" / str(AT + 1)).write_text("the batch in hand")
+    world.owned = 1_000_000
+    with pytest.raises(OwnerAlive, match="Stop its query first"):
+        world.roll()
+    assert world.ran == []
+    assert world.registered == Registration("counts", OUTPUT.topic, 4)
+    assert (world.target / "offsets" / str(AT + 1)).read_text() == "the batch in hand"
+
+
+def test_the_sink_of_an_earlier_replay_is_waited_for(world: World) -> None:
+    world.owned = 3
+    assert world.roll().replayed == TO - AT
+
+
+def test_logs_that_were_taken_stay_where_the_target_is_the_originals_address(world: World) -> None:
+    for entry in (world.original / "sources/0").iterdir():
+        (world.target / "sources/0" / entry.name).write_text(entry.read_text())
+    assert world.roll(logs_of=world.target).replayed == TO - AT
+    assert len(list((world.target / "sources/0").iterdir())) == TO + 2
 
 
 def test_a_death_in_a_batch_runs_it_again(world: World) -> None:
