@@ -7,7 +7,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ _TOOL = {f"{PREFIX}maintenance.ms": "0", f"{PREFIX}{_PATIENCE}": "30000"}
 _HOPELESS_MS = 3_000
 _SILENT_S = 2.0
 _BLOCK = 1 << 20
+_ABORTABLE = "fs.capability.outputstream.abortable"
 _NO_FILE_CONTEXT = "org.apache.hadoop.fs.UnsupportedFileSystemException"
 _NOT_FOUND = ("java.io.FileNotFoundException", "org.apache.hadoop.fs.PathNotFoundException")
 _JARS_OF_SCHEMES = "s3a: hadoop-aws; abfs: hadoop-azure; gs: gcs-connector"
@@ -295,24 +296,33 @@ class Hadoop:
             self.file_system(uri).mkdirs(self._path(uri))
 
     def _copy_file(self, source: Status, target: str, progress: Progress | None) -> int:
-        try:
-            with self.explained(target):
-                self.jvm.org.apache.hadoop.fs.FileUtil.copy(
-                    self.file_system(source.uri),
-                    self._path(source.uri),
-                    self.file_system(target),
-                    self._path(target),
-                    False,  # delete the source
-                    False,  # overwrite
-                    self._conf,
-                )
-        except StateStoreError:
-            # Hadoop closes the target when a copy fails, which makes what was written of it a file.
-            self.delete(target)
-            raise
+        with self.explained(target):
+            given = self.file_system(source.uri).open(self._path(source.uri))
+            try:
+                # Refused, like `close`, where another has put a file there by now, which must stay.
+                made = self.file_system(target).create(self._path(target), False)
+                try:
+                    self.jvm.org.apache.hadoop.io.IOUtils.copyBytes(given, made, self._conf, False)
+                    made.close()
+                except BaseException:
+                    self._discard(made, target)
+                    raise
+            finally:
+                given.close()
         if progress is not None:
             progress(source.length)
         return source.length
+
+    def _discard(self, stream: Any, uri: str) -> None:
+        """Leave nothing of a file that could not be written whole. Raises nothing."""
+        file_system, path = self.file_system(uri), self._path(uri)
+        with suppress(Exception):
+            if file_system.hasPathCapability(path, _ABORTABLE):  # visible when closed: what is there is another's
+                stream.abort()
+                return
+            with suppress(Exception):
+                stream.close()
+            file_system.delete(path, False)
 
     def _path(self, uri: str) -> Any:
         return self.jvm.org.apache.hadoop.fs.Path(uri)
