@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from eos.config import KeyHash
 from eos.errors import InvalidInput
-from eos.pulsar.protocol.topics import full_name, partition_name
+from eos.pulsar.protocol.topics import full_name, is_persistent, partition_name
 from eos.pulsar.wire.columns import row_name
 from eos.pulsar.wire.keys import as_bytes, first_not_text
 from eos.pulsar.wire.routing import Sorted, part_by_delivery_time, part_by_sticky_key, partition_of, sort_by_partition
@@ -114,6 +114,12 @@ class Router:
             at = int(np.argmax(which == wrong))
             raise InvalidInput(f"{row_name(rows, at)} has a topic that is not valid UTF-8. Correct the column `topic`.")
         full = [full_name(name) for name in spelled.to_pylist()]
+        if (other := next((place for place, name in enumerate(full) if not is_persistent(name)), None)) is not None:
+            raise InvalidInput(
+                f'{row_name(rows, int(np.argmax(which == other)))} names the topic "{full[other]}", which is not '
+                "persistent. Brokers store nothing of such a topic and acknowledge all the same, so the row could be "
+                "lost. Name a persistent:// topic in the column `topic`."
+            )
         place_of = {name: place for place, name in enumerate(dict.fromkeys(full))}
         # Two spellings of one topic would part a key's rows.
         places = np.array([place_of[name] for name in full], dtype=np.int64)[which]

@@ -63,6 +63,11 @@ def persistent_name(topic: str) -> str:
     return name
 
 
+def is_persistent(topic: str) -> bool:
+    """Tell whether a full name is that of a topic whose messages brokers store."""
+    return topic.startswith("persistent://")
+
+
 def is_hidden(topic: str) -> bool:
     """Tell whether a full name begins with two underscores, as those of Pulsar itself and of control topics do."""
     return "/__" in topic

@@ -203,6 +203,19 @@ def test_a_topic_that_is_no_text_is_named_by_its_row(settings: WriteSettings) ->
         send_all(writer(settings), [ROWS.append_column("topic", topics)])
 
 
+@pytest.mark.parametrize("txn", [TxnId(0, 7), None])
+@pytest.mark.parametrize("topic", ["non-persistent://public/default/u", "topic://public/default/u"])
+def test_a_topic_that_stores_nothing_is_named_by_its_row_before_any_row_is_sent(
+    broker: FakeBroker, settings: WriteSettings, topic: str, txn: TxnId | None
+) -> None:
+    """A broker gives receipts for rows of such a topic, and drops them; no transaction ends that has it."""
+    kept = OpenProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
+    writing = RowWriter(settings, replace(TRANSACTION, txn=txn), kept)
+    with pytest.raises(InvalidInput, match=f'row 1 names the topic "{topic}", which is not persistent'):
+        send_all(writing, [ROWS.append_column("topic", pa.array(["t", topic, None]))])
+    assert broker.received == []
+
+
 def test_a_row_that_can_not_be_encoded_is_named_by_its_number_and_key(settings: WriteSettings) -> None:
     writing = writer(replace(settings, schema=AVRO))
     wrong = pa.RecordBatch.from_pydict(
