@@ -27,7 +27,7 @@ from eos.delivery.abort_record import PATIENCE_S
 from eos.delivery.encryption import Encryptor, encryptor_of
 from eos.delivery.producers import FreshProducers
 from eos.delivery.routing import Routed, Router
-from eos.errors import InvalidInput
+from eos.errors import InvalidInput, NotCommitted
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.producer_group import give_up_producers, partition_counts
 from eos.pulsar.protocol.producer import ProducerIdentity
@@ -143,6 +143,7 @@ class RowWriter:
         self._client.frame_limits.learn(transaction.frame_limits)
         self._partitions = dict(transaction.partitions)
         self._producers: dict[str, Producer] = {}
+        self._opened: set[str] = set()  # topics with producers that were not kept from an earlier transaction
         self._encoders: dict[tuple[int, int | None], BatchEncoder] = {}
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
@@ -202,6 +203,7 @@ class RowWriter:
         """Await every receipt, and give every producer back. After any error `abandon` must follow."""
         observe, batch_id = self._to.observer, self._to.batch_id
         observe(Step.ALL_SENT, "before", batch_id)
+        self._refuse_a_topic_made_again()
         self.await_receipts()
         observe(Step.ALL_SENT, "after", batch_id)
         observe(Step.CLOSE_PRODUCERS, "before", batch_id)
@@ -251,7 +253,7 @@ class RowWriter:
         self._gathered, self._gathered_bytes = [], 0
         for batch in rows:
             routed = self._router.route(batch, self._row)
-            self._open(set(routed.names))
+            self._open(dict(zip(routed.names, routed.topics, strict=True)))
             self._send(routed)
             self._row += batch.num_rows
 
@@ -260,13 +262,35 @@ class RowWriter:
         self._partitions |= partition_counts(self._client, new)
         return [self._partitions[topic] for topic in topics]
 
-    def _open(self, physical: set[str]) -> None:
-        """Open producers for the new ones among these, and add them to the transaction, if there is one."""
-        new = sorted(physical - self._producers.keys())
+    def _refuse_a_topic_made_again(self) -> None:
+        """Refuse rows of a topic that has other partitions by now, since it was deleted and made again.
+
+        A broker makes what a producer asks for, also a partition that the topic no longer has, or a topic without
+        partitions beside one with them (BrokerService.getTopic). Readers of the topic would never find these rows.
+        It is asked while the producers are open: what is deleted later takes its rows with it in any case. Partitions
+        that were added do no harm. Of a producer that was kept it is known, since a deletion closes it.
+
+        Raises NotCommitted, and what asking for partitions raises.
+        """
+        then = {topic: self._partitions[topic] for topic in sorted(self._opened)}
+        for topic, count in partition_counts(self._client, list(then)).items():
+            if count < then[topic] or count > then[topic] == 0:
+                raise NotCommitted(
+                    f"{topic} had {then[topic]} partitions when its rows were sent, and has {count} now. It was deleted"
+                    " and made again meanwhile, so readers would miss rows of this try"
+                )
+
+    def _open(self, topics: Mapping[str, str]) -> None:
+        """Open producers for the new ones among these, and add them to the transaction, if there is one.
+
+        Args: {physical topic: its topic, as it is routed to}.
+        """
+        new = sorted(topics.keys() - self._producers.keys())
         if not new:
             return
         # Opened first: no transaction ends that has a partition which takes no messages, as one that was terminated.
         self._open_all(new)
+        self._opened |= {topics[one] for one in new if self._producers[one].is_unused}
         if self._to.txn is not None:
             self._add(self._to.txn, new)
 

@@ -99,6 +99,12 @@ class Producer:
         with self._changed:
             return self._line.state is State.READY and not self._line.unanswered
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether it has sent nothing yet."""
+        with self._changed:
+            return self._last_receipt is None and not self._line.unanswered
+
     def open(
         self,
         access: str,

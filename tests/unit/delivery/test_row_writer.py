@@ -16,7 +16,7 @@ from eos.config import Batching
 from eos.delivery.path import DriverPath
 from eos.delivery.producers import FreshProducers, OpenProducers
 from eos.delivery.row_writer import BatchTransaction, RowWriter, WriteSettings, send_all
-from eos.errors import InvalidInput, NetworkError, Unanswered
+from eos.errors import InvalidInput, NetworkError, NotCommitted, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer import Producer
@@ -27,7 +27,7 @@ from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, ServerError
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import unobserved
-from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refusing
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, partitioned, receipt, refusing
 from tests.unit.schema.registered import field, golden, record, registered
 from tests.waiting import PATIENCE_S, until
 
@@ -143,6 +143,8 @@ def test_what_was_given_back_is_not_given_up(broker: FakeBroker, settings: Write
         path.finish()
         path.abandon()
     assert len(broker.commands(Type.PRODUCER)) == 1
+    asked = len(broker.commands(Type.PARTITIONED_METADATA))
+    assert asked == 3, "the partitions once for each write, and once more where a producer was not kept"
     assert broker.commands(Type.CLOSE_PRODUCER) == []
     kept.close()
     until(lambda: len(broker.commands(Type.CLOSE_PRODUCER)) == 1)
@@ -235,6 +237,7 @@ def test_the_key_of_a_separated_pair_is_the_messages_and_routes_it(broker: FakeB
     keys = [*"abcdefgh" * 2, None]
     rows = pa.RecordBatch.from_pydict({"value": pa.array([{"key": key, "value": 7} for key in keys])})
     kept = OpenProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
+    broker.handlers[Type.PARTITIONED_METADATA] = partitioned(2)
     writing = RowWriter(replace(settings, schema=schema), replace(TRANSACTION, partitions={"t": 2}), kept)
     send_all(writing, [rows])
     writing.finish()
@@ -253,6 +256,7 @@ def test_a_frame_holds_one_key_where_batching_is_by_keys(
 ) -> None:
     rows = pa.RecordBatch.from_pydict({"value": [*"0123"], "key": [*"abab"]})
     kept = OpenProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
+    broker.handlers[Type.PARTITIONED_METADATA] = partitioned(partitions)
     to = replace(TRANSACTION, partitions={"t": partitions})
     writing = RowWriter(replace(settings, batching="key-based"), to, kept)
     assert send_all(writing, [rows]).rows == {"t": 4}
@@ -370,3 +374,22 @@ def test_a_task_without_the_library_for_encryption_says_so_as_of_a_wrong_row(
     writing = writer(replace(settings, encryption_keys=(("of no process before", "text"),)))
     with pytest.raises(InvalidInput, match=r"pip install \"spark-pulsar-eos\[encryption\]\""):
         send_all(writing, [ROWS])
+
+
+@pytest.mark.parametrize("txn", [TxnId(0, 7), None])
+@pytest.mark.parametrize(("then", "now", "same"), [(4, 2, 0), (4, 0, 0), (0, 4, 0), (4, 4, 1), (0, 0, 1), (4, 8, 1)])
+def test_rows_of_a_topic_that_was_made_again_with_other_partitions_are_not_finished(
+    broker: FakeBroker, settings: WriteSettings, then: int, now: int, same: int, txn: TxnId | None
+) -> None:
+    """A broker makes what a producer asks for, though no reader of the topic looks there any longer."""
+    broker.handlers[Type.PARTITIONED_METADATA] = partitioned(now)
+    to = replace(TRANSACTION, txn=txn, partitions={"t": then, "other": 99})
+    writing = RowWriter(settings, to, FreshProducers(Client.shared(settings.cluster), MIB))
+    send_all(writing, [ROWS])
+    if same:
+        writing.finish()
+        return
+    with pytest.raises(NotCommitted, match=f"t had {then} partitions when its rows were sent, and has {now} now"):
+        writing.finish()
+    assert broker.commands(Type.CLOSE_PRODUCER) == []
+    writing.abandon()

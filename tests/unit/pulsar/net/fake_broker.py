@@ -174,6 +174,16 @@ def looked_up(kind: str, **answer: Any) -> Handler:
     return lambda session, frame: session.answer(frame.command, found)
 
 
+def partitioned(partitions: int) -> Handler:
+    """Return a handler that says of every topic that it has so many partitions."""
+    good = CommandPartitionedTopicMetadataResponse.LookupType.Success
+    told = CommandPartitionedTopicMetadataResponse(partitions=partitions, response=good)
+    kind = ANSWERS[Type.PARTITIONED_METADATA]
+    return lambda session, frame: session.answer(
+        frame.command, BaseCommand(type=kind, partition_metadata_response=told)
+    )
+
+
 def receipt(frame: Frame, ledger: int = 1) -> BaseCommand:
     send = frame.command.send
     where = MessageIdData(ledger_id=ledger, entry_id=send.sequence_id if ledger >= 0 else -1)
