@@ -83,7 +83,8 @@ def test_requests_and_entries_of_a_batch(
     sent.clear()
     driver.batch(1, write)
     requests = Counter(sent)
-    del requests["PARTITIONED_METADATA"]  # the tasks of Spark are told, and one question a batch is the driver's
+    # The tasks of Spark are told, and ask once more when all is sent. One question a batch is the driver's.
+    del requests["PARTITIONED_METADATA"]
     written = tasks * partitions
     assert requests == {
         "NEW_TXN": 1,
