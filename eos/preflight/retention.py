@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from typing import Final
 
 from eos.config import Cluster
-from eos.errors import InvalidInput, NetworkError
+from eos.errors import InvalidInput, NetworkError, Refused
 from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin_requests import FORBIDDEN
 from eos.pulsar.net.policies import BacklogQuota, TopicPolicies
+from eos.pulsar.protocol.topics import namespace_of
 from eos.pulsar.wire.txn import TxnId
 
 
@@ -39,6 +41,41 @@ def check_retention(admin_url: str, cluster: Cluster, control_topic: str) -> Non
     for danger in dangers(keeping, control_topic):
         raise InvalidInput(danger)
 
+
+def check_expiry(admin_url: str, cluster: Cluster, control_topic: str) -> None:
+    """Refuse a control topic whose durable subscription would be deleted, for a job, which has no checkpoint.
+
+    Once the subscription is gone the broker may delete the records. A query's checkpoint then knows that there were
+    some. A later call of the job finds an empty log, and would write its rows again without a word. What a role may not
+    ask for is not known, and refuses nothing.
+
+    Raises:
+        InvalidInput: the message has the command that retains the records; or the admin API can't be used.
+    """
+    with asking(admin_url, cluster) as admin:
+        minutes = _expiry_minutes(admin, namespace_of(control_topic))
+        keeping = admin.keeping(control_topic) if minutes > 0 else None
+    if keeping is not None and (keeping.retention_minutes, keeping.retention_mb) != (-1, -1):
+        raise InvalidInput(
+            f"The brokers delete subscriptions of {namespace_of(control_topic)} that nobody uses for {minutes} minutes "
+            f"(subscriptionExpirationTimeMinutes), and then the records of the control topic {control_topic}. A later "
+            "call of the job would not know that it is committed, and would write its rows again. Retain the records "
+            f"with pulsar-admin topicPolicies set-retention --time -1 --size -1 {control_topic}"
+        )
+
+
+def _expiry_minutes(admin: Admin, namespace: str) -> int:
+    try:
+        own = admin.subscription_expiry_minutes(namespace)
+        return int(admin.setting(_EXPIRY) or 0) if own is None else own
+    except Refused as refused:
+        if refused.code not in FORBIDDEN:
+            raise
+        return 0
+
+
+_EXPIRY: Final = "subscriptionExpirationTimeMinutes"
+"""Of broker.conf; a namespace's own value counts more (PersistentTopic.checkInactiveSubscriptions)."""
 
 _CONSUMERS: Final = 2
 """So many consumers of its control topic a sink has at a time: it holds the subscription, and reads."""

@@ -122,8 +122,8 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
     `topic`, or else in public/default. The same id in another namespace is another job. A durable subscription keeps
     the job's marker there, so neither retention nor compaction removes it. If the topic, the subscription or its
     records are deleted, the next call writes the job again. An administrator, a message TTL, an evicting backlog quota
-    or `subscriptionExpirationTimeMinutes` can delete them. With `admin_url` the call refuses a TTL and a quota at its
-    start.
+    or `subscriptionExpirationTimeMinutes` can delete them. With `admin_url` the call refuses a TTL, a quota and such an
+    expiration at its start.
 
     The call refuses another DataFrame under the id of a committed job, if it differs in names or types of its columns,
     the columns that options name, `topic`, `value_format`, `key_hash` or `ignore_null_fields`. It cannot tell other

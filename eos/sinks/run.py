@@ -28,7 +28,7 @@ from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, Write, least_care
 from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed, TookTooLong, Unacknowledged
 from eos.preflight.recovery import danger
-from eos.preflight.retention import check_retention, holders, written_partitions
+from eos.preflight.retention import check_expiry, check_retention, holders, written_partitions
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.sinks.metrics import Metrics, timing
@@ -279,6 +279,8 @@ class OwningRun(WritingRun):
         if options.admin_url is not None:
             cluster = client.cluster
             check_retention(options.admin_url, cluster, options.control_topic)
+            if self.query is None:  # nothing but the log remembers what is written
+                check_expiry(options.admin_url, cluster, options.control_topic)
             with Admin(options.admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
                 if told := danger(admin):
                     log.log(logging.WARNING if told.certain else logging.INFO, told.text)

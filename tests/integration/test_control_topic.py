@@ -15,7 +15,7 @@ from eos.config import Cluster
 from eos.doctor.deletion_policies import keeping
 from eos.doctor.sinks import SinkState, SinkStatus
 from eos.errors import InvalidInput, NetworkError
-from eos.preflight.retention import check_admin, check_retention, holders
+from eos.preflight.retention import check_admin, check_expiry, check_retention, holders
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from tests.clients import end, transaction
@@ -51,6 +51,27 @@ def test_a_topic_of_its_own_ttl_0_is_exempt(pulsar: Any, namespace: str) -> None
     httpx.put(topic, timeout=30).raise_for_status()
     httpx.post(f"{topic}/messageTTL", params={"messageTTL": 0}, timeout=30).raise_for_status()
     check_retention(pulsar.admin_url, Cluster(pulsar.service_url), f"persistent://{namespace}/__eos-sink")
+
+
+def test_an_expiry_of_subscriptions_is_refused_for_a_job_until_the_topic_retains_all(
+    pulsar: Any, namespace: str
+) -> None:
+    topic, admin = f"persistent://{namespace}/__eos-sink", f"{pulsar.admin_url}/admin/v2"
+    check(pulsar, namespace)
+    check_expiry(pulsar.admin_url, Cluster(pulsar.service_url), topic)
+    expiry = f"{admin}/namespaces/{namespace}/subscriptionExpirationTime"
+    httpx.post(expiry, json=60, timeout=30).raise_for_status()
+    with pytest.raises(InvalidInput, match=r"for 60 minutes .* set-retention --time -1 --size -1"):
+        check_expiry(pulsar.admin_url, Cluster(pulsar.service_url), topic)
+    own = f"{admin}/persistent/{namespace}/__eos-sink/retention"
+    for_ever = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+    httpx.post(own, json=for_ever, timeout=30).raise_for_status()
+
+    def retained() -> bool:
+        return bool(httpx.get(own, params={"applied": True}, timeout=30).json() == for_ever)
+
+    until(retained)
+    check_expiry(pulsar.admin_url, Cluster(pulsar.service_url), topic)
 
 
 @pytest.mark.parametrize("policy", ["consumer_backlog_eviction", "producer_request_hold", "producer_exception"])

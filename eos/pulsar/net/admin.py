@@ -224,6 +224,11 @@ class Admin(AdminRequests):
         told = self._json(f"v2/namespaces/{namespace}").get("max_topics_per_namespace")
         return None if told is None else int(told)
 
+    def subscription_expiry_minutes(self, namespace: str) -> int | None:
+        """Return after how long unused subscriptions are deleted, 0 for never; None: as its broker does."""
+        told: int | None = self._json(f"v2/namespaces/{namespace}").get("subscription_expiration_time_minutes")
+        return told
+
     def subscriptions(self, topic: str) -> tuple[str, ...]:
         """Return the names of a topic's durable subscriptions."""
         return tuple(self._json(f"v2/{path_of(topic)}/subscriptions") or ())

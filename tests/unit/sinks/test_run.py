@@ -11,9 +11,11 @@ import pytest
 
 from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
+from eos.config import Cluster
 from eos.delivery.delivery import Write
 from eos.errors import CommitUnknown, ConnectionLost, EosError, Fenced, InvalidInput, NotCommitted, ReplayFailed
 from eos.pulsar.wire.txn import TxnId
+from eos.sinks import run as run_module
 from eos.sinks.metrics import Metrics
 from eos.sinks.run import OwningRun, Run
 
@@ -245,3 +247,30 @@ def test_which_markers_savepoints_need_is_looked_up_long_before_the_kept_ones_ar
     for run.batch in batches:
         run.take(run.batch, [], IDENTITY)
     assert run.looked == looked
+
+
+class TakingOver(OwningRun):
+    """An owning run of a query or of none, up to the takeover."""
+
+    def __init__(self, query: Any) -> None:
+        self._options = cast(Any, SimpleNamespace(admin_url="http://nowhere", control_topic="control"))
+        self._owner = cast(Any, SimpleNamespace(make_log=lambda _: None))
+        self._registered, self.query = None, query
+
+
+@pytest.mark.parametrize("query", [None, object()])
+def test_a_job_has_no_checkpoint_and_so_asks_whether_its_log_stays_while_nobody_uses_it(
+    monkeypatch: pytest.MonkeyPatch, query: object | None
+) -> None:
+    def lost(*_: object) -> None:
+        raise InvalidInput("lost")
+
+    def enough(*_: object) -> None:
+        raise InvalidInput("enough")
+
+    monkeypatch.setattr(run_module, "check_retention", lambda *_: None)
+    monkeypatch.setattr(run_module, "check_expiry", lost)
+    monkeypatch.setattr(run_module, "Admin", enough)
+    client = cast(Any, SimpleNamespace(cluster=Cluster("pulsar://nowhere")))
+    with pytest.raises(InvalidInput, match="lost" if query is None else "enough"):
+        TakingOver(query)._take_over(client, IDENTITY, 0, None)

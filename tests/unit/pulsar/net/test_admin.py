@@ -380,12 +380,12 @@ def test_a_web_page_is_no_version(server: Server, admin: Admin) -> None:
         admin.version()
 
 
-@pytest.mark.parametrize(("policies", "most"), [({"max_topics_per_namespace": 0}, 0), ({}, None)])
-def test_no_limit_of_topics_is_told_from_none_of_its_own(
-    server: Server, admin: Admin, policies: dict[str, int], most: int | None
-) -> None:
-    server.answers = {"/admin/v2/namespaces/public/default": (200, policies)}
-    assert admin.most_topics("public/default") == most
+@pytest.mark.parametrize("told", [0, 60, None])
+def test_a_number_of_a_namespaces_own_is_told_from_none(server: Server, admin: Admin, told: int | None) -> None:
+    names = ("max_topics_per_namespace", "subscription_expiration_time_minutes")
+    server.answers = {"/admin/v2/namespaces/public/default": (200, {} if told is None else dict.fromkeys(names, told))}
+    assert admin.most_topics("public/default") == told
+    assert admin.subscription_expiry_minutes("public/default") == told
 
 
 def test_the_backlog_of_a_topic(server: Server, admin: Admin) -> None:

@@ -1,0 +1,92 @@
+"""What is refused of the policies of a control topic, by the answers of an admin API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import TracebackType
+
+import pytest
+
+from eos.config import Cluster
+from eos.errors import InvalidInput, NetworkError, Refused, Unanswered
+from eos.preflight import retention
+from eos.pulsar.net.policies import TopicPolicies
+
+TOPIC = "persistent://tenant/jobs/__eos-daily"
+
+
+@dataclass
+class FakeAdmin:
+    """Answers by what its namespace and its broker are set to; `refuses` some questions."""
+
+    own: int | None = None
+    brokers: str | None = "0"
+    retained: tuple[int, int] = (0, 0)
+    refuses: dict[str, NetworkError] = field(default_factory=dict)
+
+    def __enter__(self) -> FakeAdmin:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close nothing."""
+
+    def subscription_expiry_minutes(self, namespace: str) -> int | None:
+        self._ask("namespace")
+        assert namespace == "tenant/jobs"
+        return self.own
+
+    def setting(self, name: str) -> str | None:
+        self._ask("setting")
+        assert name == "subscriptionExpirationTimeMinutes"
+        return self.brokers
+
+    def keeping(self, topic: str) -> TopicPolicies:
+        assert topic == TOPIC
+        return TopicPolicies(0, (), *self.retained)
+
+    def _ask(self, question: str) -> None:
+        if question in self.refuses:
+            raise self.refuses[question]
+
+
+def check(monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin) -> None:
+    monkeypatch.setattr(retention, "Admin", lambda *_: admin)
+    retention.check_expiry("http://nowhere", Cluster("pulsar://nowhere"), TOPIC)
+
+
+@pytest.mark.parametrize(
+    "admin",
+    [
+        FakeAdmin(),
+        FakeAdmin(brokers=None),
+        FakeAdmin(own=0, brokers="60"),
+        FakeAdmin(own=60, retained=(-1, -1)),
+        FakeAdmin(own=60, refuses={"namespace": Refused("GET", "403", "not yours")}),
+        FakeAdmin(refuses={"setting": Refused("GET", "403", "only for superusers")}),
+    ],
+)
+def test_a_subscription_that_stays_is_fine_and_so_is_what_a_role_may_not_know(
+    monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin
+) -> None:
+    check(monkeypatch, admin)
+
+
+@pytest.mark.parametrize(
+    "admin",
+    [
+        FakeAdmin(own=60),
+        FakeAdmin(brokers="60"),
+        FakeAdmin(own=60, retained=(-1, 1000)),
+        FakeAdmin(own=60, retained=(10_080, -1)),
+    ],
+)
+def test_a_subscription_that_is_deleted_while_no_job_runs_is_refused_with_the_command_that_retains_the_records(
+    monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin
+) -> None:
+    with pytest.raises(InvalidInput, match=rf"for 60 minutes .* set-retention --time -1 --size -1 {TOPIC}"):
+        check(monkeypatch, admin)
+
+
+def test_an_admin_api_that_does_not_answer_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="can't use admin_url"):
+        check(monkeypatch, FakeAdmin(refuses={"namespace": Unanswered("no answer")}))
