@@ -21,8 +21,7 @@ from eos.errors import (
 )
 
 if TYPE_CHECKING:
-    from eos.by_name.registration import register
-    from eos.by_name.session import configure_spark
+    from eos.by_name.session import configure_spark, register
     from eos.commit.decision import Identity
     from eos.inspect.views import catalog
     from eos.metrics.batch import FinishedBatch
@@ -71,7 +70,7 @@ _LATE = {
     "catalog": "eos.inspect.views",
     "configure_spark": "eos.by_name.session",
     "listener": "eos.metrics.progress",
-    "register": "eos.by_name.registration",
+    "register": "eos.by_name.session",
     "sink": "eos.sinks.factory",
     "write": "eos.sinks.job",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 KeyHash = Literal["murmur3", "java", "boost"]
@@ -135,3 +136,14 @@ class Cluster:
 def prefixed(prefix: str | None, name: str) -> str:
     """Return a name of a subscription with a prefix before it, if there is one."""
     return f"{prefix}-{name}" if prefix else name
+
+
+def name_of(function: object) -> str:
+    """Return the name of a caller's function, or of a callable's class, for messages and logs.
+
+    It has nothing of what is bound to the function, which may be secret.
+    """
+    while isinstance(function, partial):
+        function = function.func
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"

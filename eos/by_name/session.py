@@ -1,10 +1,13 @@
-"""Make a Spark session ready for the catalog, and for `bk://`, in one call."""
+"""Make a Spark session ready for the catalog and for `bk://`, and for `format("pulsar")` if Spark has not found it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 
 from eos.by_name.options import for_reading
 from eos.errors import InvalidInput
@@ -79,6 +82,34 @@ def configure_spark(
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("pulsar")` known to this session, and to no other.
+
+    Spark finds `format("pulsar")` by itself in the Python path of the driver. This call is needed where it can't, for
+    instance with `spark.sql.execution.pyspark.python` set to another Python.
+
+    Args:
+        spark: the session.
+
+    Raises:
+        InvalidInput: a data source of that name is there already, such as another connector's jar, or Spark is older
+            than 4.0, which has no data sources in Python.
+    """
+    require(Capability.PYTHON_SOURCES, 'format("pulsar")', "Nothing is registered. eos.sink and eos.write need none.")
+    from eos.by_name.data_source import PulsarDataSource  # its base class came with that capability
+
+    try:
+        spark.dataSource.register(PulsarDataSource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+        raise InvalidInput(
+            f'this session has another data source "{PulsarDataSource.name()}" already, most likely of a jar such as '
+            "pulsar-spark-connector, so eos.by_name.data_source.PulsarDataSource can't be registered. Take that jar "
+            "off the classpath (spark.jars, spark.jars.packages)."
+        ) from error
 
 
 def _check(given: Mapping[str, str]) -> None:

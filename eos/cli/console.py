@@ -92,7 +92,7 @@ def show_progress(topic: str, entries: int) -> None:
 
 def time_of(milliseconds: int | None) -> str:
     """Write milliseconds since 1970 in ISO 8601, in UTC; nothing for None."""
-    from eos.doctor.times import in_utc
+    from eos.doctor.check import in_utc
 
     return "" if milliseconds is None else in_utc(milliseconds)
 

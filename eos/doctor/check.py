@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from eos.errors import Refused
@@ -50,3 +51,8 @@ def not_told(about: str, said: str, error: Exception) -> Check:
     """
     known = isinstance(error, Refused) and bool(error.advice) and error.code != _NOT_DECLARED
     return (care if known else unknown)(about, said)
+
+
+def in_utc(milliseconds: float) -> str:
+    """Write milliseconds since 1970 in ISO 8601, as all findings do: 2026-11-24T12:00:00.000Z."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

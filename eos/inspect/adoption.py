@@ -17,9 +17,8 @@ import pyarrow as pa
 from eos.commit.control_topic import control_topic
 from eos.commit.registration import refuse_deduplicated
 from eos.config import KEY_HASHES, Cluster, KeyHash
-from eos.doctor.check import Check, care, good, unknown
+from eos.doctor.check import Check, care, good, in_utc, unknown
 from eos.doctor.sinks import SinkState, sink
-from eos.doctor.times import in_utc
 from eos.errors import InvalidInput, TopicMissing
 from eos.inspect.checkpoints import Checkpoint
 from eos.inspect.deletions import published_since

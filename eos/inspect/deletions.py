@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eos.config import Cluster
-from eos.doctor.times import in_utc
+from eos.doctor.check import in_utc
 from eos.errors import EosError
 from eos.inspect.missing_entries import MissingEntries
 from eos.inspect.rows import TopicRows

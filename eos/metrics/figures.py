@@ -218,3 +218,15 @@ class OpenTransactions:
         for sink, label in sinks:
             ages[label] = max(ages.get(label, 0.0), sink.open_transaction_s() or 0.0)
         return ages
+
+
+class ExtraMissing(InvalidInput, ImportError):
+    """A library that only an optional extra brings can't be imported."""
+
+
+def missing(extra: str, error: ImportError) -> ExtraMissing:
+    """Return the error to raise for a library that could not be imported. Args: the extra that brings it."""
+    return ExtraMissing(
+        f"eos.metrics.{extra} needs what can't be imported here: {error}. Install it with pip install "
+        f'"spark-pulsar-eos[{extra}]".'
+    )

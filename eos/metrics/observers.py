@@ -17,8 +17,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from eos.config import name_of
 from eos.metrics.batch import BatchObserver, FinishedBatch, LiveSink, Observers, SinkWatcher
-from eos.naming import name_of
 
 log = logging.getLogger("eos.sink")
 

@@ -14,8 +14,7 @@ from typing import Final
 
 from eos.metrics import figures
 from eos.metrics.batch import FinishedBatch, LiveSink
-from eos.metrics.extras import missing
-from eos.metrics.figures import FIGURES, JOBS, TOPICS, Figure, Labels, OpenTransactions
+from eos.metrics.figures import FIGURES, JOBS, TOPICS, Figure, Labels, OpenTransactions, missing
 from eos.version import own_version
 
 try:

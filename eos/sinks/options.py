@@ -26,12 +26,12 @@ from eos.config import (
     Provider,
     Tls,
     Token,
+    name_of,
 )
 from eos.credentials import credentials_of
 from eos.delivery.row_writer import WriteSettings
 from eos.errors import InvalidInput
 from eos.metrics.batch import Observers
-from eos.naming import name_of
 from eos.option_names import did_you_mean, plain_value_format, same_name
 from eos.pulsar.net.authentication import provider
 from eos.pulsar.net.service_url import refuse_tls_in_vain

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from eos.by_name.registration import register
+from eos.by_name.session import register
 from eos.spark.capabilities import Capability, has
 from tests.driver_session import driver_session
 

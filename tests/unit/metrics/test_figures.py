@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -71,3 +73,30 @@ def test_a_counter_is_there_before_it_counts_for_each_outcome_and_each_error_of_
     errors = {row.split("`")[1] for row in rows if row.startswith("| `")}
     assert {labels for figure, labels in first if figure is figures.FAILURES} == {(error,) for error in errors}
     assert {labels for figure, labels in first if figure is figures.BATCHES} == {(one,) for one in get_args(Outcome)}
+
+
+# ---- exporters whose library is not installed
+
+LIBRARIES = {"prometheus": "prometheus_client", "opentelemetry": "opentelemetry"}
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("extra", LIBRARIES)
+def test_a_missing_library_is_told_with_the_command_that_installs_it(extra: str) -> None:
+    said = run(
+        f"import sys; sys.modules[{LIBRARIES[extra]!r}] = None\n"
+        "from eos.errors import InvalidInput\n"
+        f"try: import eos.metrics.{extra}\n"
+        "except InvalidInput as error: print(isinstance(error, ImportError), error)"
+    )
+    assert said.startswith(f"True eos.metrics.{extra} needs what can't be imported here: ")
+    assert f'pip install "spark-pulsar-eos[{extra}]"' in said
+
+
+def test_no_exporter_is_loaded_unless_it_is_asked_for() -> None:
+    loaded = run("import eos, eos.sinks.factory, eos.sinks.job, sys; print(*sys.modules)").split()
+    assert "eos.metrics.observers" in loaded
+    assert not {*LIBRARIES.values(), "eos.metrics.prometheus", "eos.metrics.opentelemetry"} & set(loaded)

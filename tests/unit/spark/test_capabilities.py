@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from eos.by_name.registration import register
+from eos.by_name.session import register
 from eos.spark import capabilities
 from eos.spark.capabilities import (
     OLDEST,
