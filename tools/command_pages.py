@@ -2,6 +2,10 @@
 
 `tools/draw_options.py` draws it. Options of a connection, and those that several verbs have alike, stand there once.
 `--json` leads to the schema of what the verb prints.
+
+One verb at least of each group shows an output that tests have recorded. Those of `eos` come from a real Pulsar
+(tests/integration/situations). The others are printed by the commands' code on stand-ins
+(tests/unit/tools/test_command_pages.py). Both tests fail when a command prints something else.
 """
 
 from __future__ import annotations
@@ -9,7 +13,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -17,7 +22,6 @@ import typer
 from eos.cli.app import typer_app as eos_app
 from eos.cli.connection import connection
 from statestore.cli.app import typer_app as statestore_app
-from tools.command_outputs import output_of
 from tools.output_schemas import OUTPUTS, file_of
 
 APPS: dict[str, typer.Typer] = {"eos": eos_app, "statestore": statestore_app}
@@ -25,6 +29,19 @@ CONNECTION = frozenset(inspect.signature(connection).parameters)
 AS_JSON = "as_json"
 SHARED_BY = 3
 """A parameter that so many verbs have with one meaning stands on the page once."""
+TESTS = Path(__file__).resolve().parent.parent / "tests"
+SITUATIONS = TESTS / "integration" / "situations" / "as_text.md"
+STAND_INS = TESTS / "unit" / "tools" / "command_outputs.md"
+SHOWN: Mapping[str, tuple[Path, str]] = {
+    "eos doctor": (SITUATIONS, "Healthy"),
+    "eos local status": (STAND_INS, "Stand-ins"),
+    "eos sink abort": (SITUATIONS, "In doubt"),
+    "eos sink verify": (SITUATIONS, "Healthy"),
+    "eos topics": (SITUATIONS, "Healthy"),
+    "statestore savepoint create": (STAND_INS, "Stand-ins"),
+    "statestore verify": (STAND_INS, "Stand-ins"),
+}
+"""{verb: the recording, and the title there}"""
 
 
 def verbs(name: str) -> Iterator[tuple[str, Any]]:
@@ -104,3 +121,18 @@ def _default(one: Any) -> str:
     if value is None or value is False or value == () or callable(value):
         return ""
     return f"`{str(value).lower() if value is True else value}`"
+
+
+def output_of(verb: str) -> str | None:
+    """Return a command line with this verb and what it printed. None: the page shows no output of this verb.
+
+    Raises LookupError where the recording has none.
+    """
+    if verb not in SHOWN:
+        return None
+    page, title = SHOWN[verb]
+    _, _, after = page.read_text(encoding="utf-8").partition(f"\n## {title}\n")
+    found = re.search(rf"^\$ {verb}\s(?s:.*?)(?=\n(?:exit code \d\n)?```$)", after.partition("\n## ")[0], re.MULTILINE)
+    if found is None:
+        raise LookupError(f'{page} has no output of "{verb}" under "{title}"')
+    return found[0]

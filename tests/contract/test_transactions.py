@@ -9,7 +9,8 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from eos.errors import ConnectionLost, EosError, Refused
+from eos.errors import ConnectionLost, EosError, Refused, Unreachable
+from eos.preflight.retention import written_partitions
 from eos.pulsar.net.admin import Admin, OpenTransaction
 from eos.pulsar.net.admin_requests import path_of
 from eos.pulsar.net.client import Client
@@ -299,6 +300,22 @@ def test_asking_for_partitions_creates_no_topic(ours: Client, pulsar: Running) -
     with pytest.raises(EosError, match="does not exist"):
         ours.partitions(name)
     assert name not in httpx.get(f"{pulsar.admin_url}/admin/v2/persistent/public/default", timeout=30).json()
+
+
+def test_the_topics_of_an_open_transaction_are_told_without_the_control_topic(
+    pulsar: Running, ours: Client, make_topic: MakeTopic
+) -> None:
+    """By the admin API: a sink seals them before it aborts a batch."""
+    topic, other, control = make_topic("rows", 2), make_topic("rows"), make_topic("control")
+    given = (pulsar.admin_url, ours.cluster, control, PATIENCE_S)
+    txn = transaction(ours, control)
+    assert written_partitions(*given, txn) == set()
+    ours.coordinator(txn.coordinator).add_partitions(txn, [f"{topic}-partition-1", other])
+    assert written_partitions(*given, txn) == {f"{topic}-partition-1", other}
+    end(ours, txn, commit=False)
+    assert written_partitions(*given, txn) is None
+    with pytest.raises(Unreachable):
+        written_partitions("http://localhost:1", *given[1:], txn)
 
 
 def heal(client: Client, topic: str, coordinator_index: int) -> None:
