@@ -38,7 +38,6 @@ from eos.sinks.options import SinkOptions
 from eos.sinks.schemas import check_columns
 from eos.spark.capabilities import Capability, has
 from eos.spark.pyspark_api import ENDS_A_MICRO_BATCH, is_worker
-from eos.steps import unobserved
 
 log = logging.getLogger("eos.by_name")
 
@@ -81,7 +80,7 @@ class PartitionWriter:
         place = context.partitionId()
         try:
             _refuse_unseen_changes(context)
-            to = BatchTransaction(None, 0, unobserved, self.partitions)
+            to = BatchTransaction(None, 0, self.partitions)
             writer = task_writer(self.settings, to, place, f"task-{place}")
             write_whole(map(self.columns.message, iterator), writer)
         except EosError as error:

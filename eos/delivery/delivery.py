@@ -37,7 +37,6 @@ from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
 from eos.spark import jobs
 from eos.spark import query as spark
-from eos.steps import Observer
 
 # Rows larger than this are not collected: limit times partitions times this bounds the driver's memory.
 LARGE_ROW_BYTES = 64 * 1024
@@ -102,7 +101,6 @@ class Delivery:
     Attributes:
         client: of the cluster.
         settings: how rows become frames.
-        observer: called with the steps of the writing.
         small_batch_rows: batches of up to this many rows go through the driver; 0 turns that off.
         last_rows: rows of the last batch that the log knows; None when not known, which means tasks.
         row_bytes: of a row, on the average of the last batch that had any; None until this run of the query has
@@ -118,7 +116,6 @@ class Delivery:
 
     client: Client
     settings: WriteSettings
-    observer: Observer
     small_batch_rows: int
     last_rows: int | None = None
     row_bytes: float | None = None
@@ -154,7 +151,7 @@ class Delivery:
         Args: its id, None to write without one; the batch; numbers of partitions that are known.
         """
         limits = self.client.frame_limits.learned
-        return BatchTransaction(txn, batch_id, self.observer, partitions, limits)
+        return BatchTransaction(txn, batch_id, partitions, limits)
 
     def prepare(self, write: Write, rows: pa.Table | None = None) -> DriverPath | TaskPath:
         """Collect a batch that is predicted to be small, or plan the job whose tasks write it. Sends nothing.
@@ -210,7 +207,7 @@ class Delivery:
         if self._functions_of is not context:
             self._functions, self._functions_of = {}, context
         if key not in self._functions:
-            task = writing_task(settings, self.observer, self._carrier)
+            task = writing_task(settings, self._carrier)
             self._functions[key] = jobs.ArrowFunction(task, SUMMARY)
         return self._functions[key]
 

@@ -39,7 +39,7 @@ from eos.pulsar.wire.txn import TxnId
 from eos.schema.description import described
 from eos.schema.encoder import Encoder, PairEncoder, encoder_of
 from eos.schema.errors import Unencodable
-from eos.steps import Observer, Step
+from eos.steps import Observer, Step, unobserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ class WriteSettings:
         introduction: the writer's introduction to brokers. Default: none.
         chunking: whether a message that is too large for one entry is sent in several. Default: it is refused.
         encryption_keys: public keys. Frames are encrypted for each of them. Default none: frames go in the clear.
+        observer: called with the writer's steps. Default: nothing is observed.
     """
 
     cluster: Cluster
@@ -73,6 +74,7 @@ class WriteSettings:
     introduction: ProducerIdentity | None = None
     chunking: bool = False
     encryption_keys: EncryptionKeys = ()
+    observer: Observer = unobserved
 
     def introduced(self, role: str, **properties: str) -> ProducerIdentity | None:
         """Return the introduction of a writer with this role."""
@@ -81,19 +83,17 @@ class WriteSettings:
 
 @dataclass(frozen=True, slots=True)
 class BatchTransaction:
-    """The transaction a task writes into, or none, and the observer of its steps.
+    """The transaction a task writes into, or none, and what the driver knows for this try: its job carries it as text.
 
     Attributes:
         txn: its id; None: rows are written without one, and are visible at once.
         batch_id: of the micro-batch that it is for.
-        observer: called with the writer's steps.
         partitions: how many partitions topics have, where the driver has asked already for this batch.
         frame_limits: bytes at which the frames of a topic are full, where refusals have taught that.
     """
 
     txn: TxnId | None
     batch_id: int
-    observer: Observer
     partitions: Mapping[str, int] = field(default_factory=dict)
     frame_limits: Mapping[str, int] = field(default_factory=dict)
 
@@ -201,7 +201,7 @@ class RowWriter:
 
     def finish(self) -> None:
         """Await every receipt, and give every producer back. After any error `abandon` must follow."""
-        observe, batch_id = self._to.observer, self._to.batch_id
+        observe, batch_id = self._settings.observer, self._to.batch_id
         observe(Step.ALL_SENT, "before", batch_id)
         self._refuse_a_topic_made_again()
         self.await_receipts()
@@ -295,9 +295,9 @@ class RowWriter:
             self._add(self._to.txn, new)
 
     def _add(self, txn: TxnId, new: list[str]) -> None:
-        self._to.observer(Step.ADD_PARTITIONS, "before", self._to.batch_id)
+        self._settings.observer(Step.ADD_PARTITIONS, "before", self._to.batch_id)
         self._client.coordinator(txn.coordinator).add_partitions(txn, new)
-        self._to.observer(Step.ADD_PARTITIONS, "after", self._to.batch_id)
+        self._settings.observer(Step.ADD_PARTITIONS, "after", self._to.batch_id)
 
     def _open_all(self, new: list[str]) -> None:
         topic, schema = self._settings.topic, self._settings.schema
@@ -330,11 +330,11 @@ class RowWriter:
     def _send_chunk(self, topic: str, producer: Producer, chunk: Chunk) -> None:
         first = not self._report.frames
         if first:
-            self._to.observer(Step.FIRST_SEND, "before", self._to.batch_id)
+            self._settings.observer(Step.FIRST_SEND, "before", self._to.batch_id)
         sent = chunk if self._encryptor is None else self._encryptor.encrypted(chunk)
         producer.send(sent, self._to.txn, self._until)
         if first:
-            self._to.observer(Step.FIRST_SEND, "after", self._to.batch_id)
+            self._settings.observer(Step.FIRST_SEND, "after", self._to.batch_id)
         self._report.add(topic, chunk.messages, chunk.rows_bytes)
 
     def _encoder(self, topic: str, max_message_size: int) -> BatchEncoder:

@@ -27,7 +27,6 @@ from eos.errors import NotCommitted
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
 from eos.spark.jobs import Task
-from eos.steps import Observer
 
 # Not as text, which Spark would parse for each batch.
 SUMMARY = (
@@ -51,10 +50,10 @@ def transaction_property(transaction: BatchTransaction) -> str:
     return json.dumps([None if txn is None else [txn.most, txn.least], transaction.batch_id, *known])
 
 
-def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> Task:
+def writing_task(settings: WriteSettings, carrier: str) -> Task:
     """Return the function for `mapInArrow`; it yields one row of `SUMMARY` for each task.
 
-    Args: how to write, an observer of steps, and the name of the local property with the transaction.
+    Args: how to write, and the name of the local property with the transaction.
 
     `report` is the JSON of rows, bytes and frames for each topic. After a problem none counts, and it names the topics
     that the task may have sent to. `problem` is by `eos.delivery.task_failure`, or null.
@@ -63,7 +62,7 @@ def writing_task(settings: WriteSettings, observer: Observer, carrier: str) -> T
     def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        transaction = _transaction(carrier, context.getLocalProperty(carrier), observer)
+        transaction = _transaction(carrier, context.getLocalProperty(carrier))
         again = context.attemptNumber()
         if transaction.txn is not None and again > 0:
             raise NotCommitted(
@@ -110,11 +109,11 @@ def parse_report(text: str) -> WriteReport:
     return WriteReport(*json.loads(text))
 
 
-def _transaction(carrier: str, text: str | None, observer: Observer) -> BatchTransaction:
+def _transaction(carrier: str, text: str | None) -> BatchTransaction:
     if text is None:
         raise NotCommitted(f"The Spark job of a writing task lacks the local property {carrier!r}: no sink began it.")
     txn, batch_id, partitions, limits = json.loads(text)
-    return BatchTransaction(None if txn is None else TxnId(*txn), batch_id, observer, partitions, limits)
+    return BatchTransaction(None if txn is None else TxnId(*txn), batch_id, partitions, limits)
 
 
 def write_whole(batches: Iterable[pa.RecordBatch], writer: RowWriter) -> WriteReport:

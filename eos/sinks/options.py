@@ -146,6 +146,7 @@ class SinkOptions:
             max_in_flight_bytes=self.max_in_flight_bytes,
             time_limit_s=time_limit_s,
             introduction=introduction(self.name, self.producer_properties, facts, encrypted=bool(self.public_keys)),
+            observer=self.observer,
         )
 
 

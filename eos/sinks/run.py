@@ -182,7 +182,6 @@ class WritingRun(Run):
         return Delivery(
             start.client,
             settings,
-            options.observer,
             options.small_batch_rows,
             last_rows=last_rows,
             least_care=least_care(start.session),

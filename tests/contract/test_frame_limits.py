@@ -14,7 +14,6 @@ from eos.delivery.row_writer import BatchTransaction, RowWriter, WriteSettings, 
 from eos.errors import FrameTooLarge, RefusedForGood
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
-from eos.steps import unobserved
 from tests.contract.conftest import Running
 from tests.reading import values_of
 from tests.waiting import PATIENCE_S, until
@@ -35,7 +34,7 @@ def topic(pulsar: Running, make_topic: Callable[..., str]) -> str:
 
 def write(client: Client, topic: str, txn: TxnId) -> None:
     settings = WriteSettings(client.cluster, topic, "murmur3", "none", 32 << 20)
-    writer = RowWriter(settings, BatchTransaction(txn, 0, unobserved), FreshProducers(client, 32 << 20))
+    writer = RowWriter(settings, BatchTransaction(txn, 0), FreshProducers(client, 32 << 20))
     send_all(writer, [pa.RecordBatch.from_pydict({"value": VALUES, "key": [value[:5] for value in VALUES]})])
     try:
         writer.finish()

@@ -23,7 +23,6 @@ from eos.local import jars
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.wire.batch import FRAME_RESERVE, BatchEncoder
-from eos.steps import unobserved
 from tests.clients import end, transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
@@ -107,7 +106,7 @@ def write(client: Client, topic: str, batch: pa.RecordBatch, *, commit: bool, **
     coordinator = client.coordinator(0)
     txn = coordinator.new_transaction(TTL_MS)
     settings = WriteSettings(client.cluster, topic, "murmur3", options.pop("compression", "none"), 1 << 20, **options)
-    writer = RowWriter(settings, BatchTransaction(txn, 0, unobserved), FreshProducers(client, 1 << 20))
+    writer = RowWriter(settings, BatchTransaction(txn, 0), FreshProducers(client, 1 << 20))
     try:
         send_all(writer, [batch])
         writer.finish()
@@ -219,7 +218,7 @@ def test_without_a_transaction_they_are_read_as_well(
     topic = make_topic("p-large-plain")
     made = [row for row in rows(40, 4) if row.value is not None]
     settings = WriteSettings(client.cluster, topic, "murmur3", "none", 1 << 20, chunking=True)
-    writer = RowWriter(settings, BatchTransaction(None, 0, unobserved), FreshProducers(client, 1 << 20))
+    writer = RowWriter(settings, BatchTransaction(None, 0), FreshProducers(client, 1 << 20))
     send_all(writer, [as_batch(made)])
     writer.finish()
     assert [message.data() for message in messages_of(pulsar.service_url, topic)] == [row.value for row in made]

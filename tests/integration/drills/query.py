@@ -20,7 +20,6 @@ from eos.delivery.row_writer import BatchTransaction, RowWriter, WriteReport, Wr
 from eos.errors import CommitUnknown, NotCommitted
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
-from eos.steps import unobserved
 from statestore.drills.judge import rows
 from tests.simulation.job import Sends
 
@@ -73,7 +72,7 @@ class Query:
     def task(self, txn: TxnId, batch: int, kind: type[RowWriter] = RowWriter) -> RowWriter:
         """A task that writes into a transaction."""
         settings = WriteSettings(self._client.cluster, self.topic, "murmur3", "none", 1 << 20)
-        return kind(settings, BatchTransaction(txn, batch, unobserved), FreshProducers(self._client, 1 << 20))
+        return kind(settings, BatchTransaction(txn, batch), FreshProducers(self._client, 1 << 20))
 
 
 class Driver:

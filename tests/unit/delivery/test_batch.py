@@ -19,7 +19,6 @@ from eos.delivery.path import DriverPath, TaskPath
 from eos.delivery.row_writer import BatchTransaction, WriteReport
 from eos.errors import CommitUnknown, InvalidInput, NotCommitted, Unanswered
 from eos.pulsar.wire.txn import TxnId
-from eos.steps import unobserved
 
 TXN = TxnId(0, 7)
 
@@ -77,7 +76,7 @@ class Scripted:
         return {topic for topic in topics if topic.startswith("far")}
 
     def transaction(self, txn: TxnId, batch_id: int, partitions: Mapping[str, int]) -> BatchTransaction:
-        return BatchTransaction(txn, batch_id, unobserved, partitions)
+        return BatchTransaction(txn, batch_id, partitions)
 
     def prepare(self, write: Write, rows: pa.Table | None) -> Path:
         topic = str(write.topic)

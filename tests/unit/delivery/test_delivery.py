@@ -21,7 +21,6 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Registered
 from eos.spark import jobs
 from eos.spark.query import driver_heap, result_limit
-from eos.steps import unobserved
 from tests.waiting import until
 
 CLIENT = cast(Client, SimpleNamespace(partitions=lambda _: 64))
@@ -136,7 +135,7 @@ def looks_taken(monkeypatch: pytest.MonkeyPatch) -> list[Care]:
 def test_only_after_a_batch_of_small_rows_is_less_care_taken(
     spark: SparkSession, looks_taken: list[Care], batches: list[tuple[int, int]], small: bool, least: Care
 ) -> None:
-    one = Delivery(CLIENT, SETTINGS, unobserved, 10, last_rows=10, least_care=least)
+    one = Delivery(CLIENT, SETTINGS, 10, last_rows=10, least_care=least)
     for rows, size in batches:
         one.committed(rows, size)
     prepared = one.prepare(Write(spark.sql("select 'x' value"), "t"))
@@ -146,10 +145,8 @@ def test_only_after_a_batch_of_small_rows_is_less_care_taken(
 
 
 def test_a_new_run_takes_care_again(spark: SparkSession, looks_taken: list[Care]) -> None:
-    Delivery(CLIENT, SETTINGS, unobserved, 10, 10, least_care=Care.SPARK).committed(10, 10)
-    Delivery(CLIENT, SETTINGS, unobserved, 10, 10, least_care=Care.SPARK).prepare(
-        Write(spark.sql("select 'x' value"), "t")
-    )
+    Delivery(CLIENT, SETTINGS, 10, 10, least_care=Care.SPARK).committed(10, 10)
+    Delivery(CLIENT, SETTINGS, 10, 10, least_care=Care.SPARK).prepare(Write(spark.sql("select 'x' value"), "t"))
     assert looks_taken == [Care.SIZES]
 
 
@@ -177,9 +174,7 @@ def test_spark_s_limit_and_the_heap_are_read(spark: SparkSession) -> None:
 def test_the_last_batch_predicts_the_next(
     spark: SparkSession, looks_taken: list[Care], last_rows: int | None, collected: bool
 ) -> None:
-    prepared = Delivery(CLIENT, SETTINGS, unobserved, 10, last_rows=last_rows).prepare(
-        Write(spark.sql("select 'x' value"), "t")
-    )
+    prepared = Delivery(CLIENT, SETTINGS, 10, last_rows=last_rows).prepare(Write(spark.sql("select 'x' value"), "t"))
     assert isinstance(prepared, DriverPath if collected else TaskPath)
 
 
@@ -194,7 +189,7 @@ def test_the_last_batch_predicts_the_next(
 def test_the_driver_asks_once_for_the_topics_that_the_rows_of_tasks_will_likely_name(
     spark: SparkSession, looks_taken: list[Care], last_rows: int, query: str, told: set[str]
 ) -> None:
-    one = Delivery(CLIENT, SETTINGS, unobserved, 10)
+    one = Delivery(CLIENT, SETTINGS, 10)
     one.committed(last_rows, last_rows, ["a", "b"])
     prepared = one.prepare(Write(spark.sql(query), "t"))
     assert prepared.partitions == dict.fromkeys(told, 64)
@@ -203,12 +198,12 @@ def test_the_driver_asks_once_for_the_topics_that_the_rows_of_tasks_will_likely_
 
 
 def test_a_batch_that_turns_out_large_is_planned_for_the_tasks(spark: SparkSession, looks_taken: list[Care]) -> None:
-    one = Delivery(CLIENT, SETTINGS, unobserved, 10, last_rows=1)
+    one = Delivery(CLIENT, SETTINGS, 10, last_rows=1)
     assert isinstance(one.prepare(Write(spark.range(11).selectExpr("cast(id as string) value"), "t")), TaskPath)
 
 
 def test_after_a_failure_to_collect_the_tasks_are_next(spark: SparkSession, looks_taken: list[Care]) -> None:
-    one = Delivery(CLIENT, SETTINGS, unobserved, small_batch_rows=10, last_rows=1)
+    one = Delivery(CLIENT, SETTINGS, small_batch_rows=10, last_rows=1)
     with pytest.raises(Exception, match="broken row"):
         one.prepare(Write(spark.sql("select cast(raise_error('broken row') as binary) value"), "t"))
     assert isinstance(one.prepare(Write(spark.sql("select 'x' value"), "t")), TaskPath)
@@ -248,7 +243,7 @@ def test_a_thread_of_the_jvm_that_died_is_not_waited_for(spark: SparkSession, mo
 
 
 def test_a_function_goes_to_the_jvm_once_for_each_topic_schema_and_context(spark: SparkSession) -> None:
-    one = Delivery(CLIENT, SETTINGS, unobserved, 10)
+    one = Delivery(CLIENT, SETTINGS, 10)
     schema = Registered("t", b"\0\0\0\0\0\0\0\1", "INT64", b"", {})
     context, other = spark.sparkContext, cast(Any, SimpleNamespace())
     first = one._function(SETTINGS, context)

@@ -14,7 +14,6 @@ from eos.delivery.row_writer import WriteSettings
 from eos.delivery.task import writing_task
 from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.encryption_keys import public_keys
-from eos.steps import unobserved
 from tests.encryption import key_pair
 
 CHUNK = Chunk(messages=1, payload=b"payload", uncompressed_size=7, rows_bytes=7, compression="none")
@@ -92,7 +91,7 @@ def test_a_task_travels_with_the_public_keys_alone(keys: EncryptionKeys, monkeyp
     encryptor_of.cache_clear()
     used(encryptor_of(keys))
     settings = WriteSettings(Cluster("pulsar://h"), "t", "murmur3", "none", 1 << 20, encryption_keys=keys)
-    shipped = cloudpickle.dumps(writing_task(settings, unobserved, "carrier"))  # type: ignore[no-untyped-call]
+    shipped = cloudpickle.dumps(writing_task(settings, "carrier"))  # type: ignore[no-untyped-call]
     assert keys[0][1].encode() in shipped
     assert secret not in shipped
     encryptor_of.cache_clear()

@@ -26,12 +26,11 @@ from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 from eos.pulsar.wire.txn import TxnId
-from eos.steps import unobserved
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refusing
 from tests.waiting import PATIENCE_S, until
 
 MIB = 1 << 20
-TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved)
+TRANSACTION = BatchTransaction(TxnId(0, 7), 3)
 
 
 @pytest.fixture
@@ -157,4 +156,4 @@ def test_threads_that_share_their_properties_give_each_job_its_own_transaction()
     first.send(TRANSACTION)
     assert seen == [[transaction_property(TRANSACTION), transaction_property(other)]]
     settings = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", MIB)
-    assert len({Delivery(cast(Any, None), settings, unobserved, 0)._carrier for _ in range(3)}) == 3
+    assert len({Delivery(cast(Any, None), settings, 0)._carrier for _ in range(3)}) == 3

@@ -26,13 +26,13 @@ from eos.pulsar.wire.batch import FRAME_RESERVE, unpack
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, ServerError
 from eos.pulsar.wire.txn import TxnId
-from eos.steps import unobserved
+from eos.steps import WRITER_STEPS, Phase, Step
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, partitioned, receipt, refusing
 from tests.unit.schema.registered import field, golden, record, registered
 from tests.waiting import PATIENCE_S, until
 
 MIB = 1 << 20
-TRANSACTION = BatchTransaction(TxnId(0, 7), 3, unobserved)
+TRANSACTION = BatchTransaction(TxnId(0, 7), 3)
 ROWS = pa.RecordBatch.from_pydict({"value": [b"a", b"b", b"c"]})
 
 
@@ -65,6 +65,17 @@ def test_nothing_is_finished_before_each_frame_has_its_receipt(broker: FakeBroke
     for session, frame in held:
         session.send(receipt(frame))
     assert finished.wait(PATIENCE_S)
+
+
+def test_the_observer_is_called_before_and_after_each_step_of_the_writer(
+    broker: FakeBroker, settings: WriteSettings
+) -> None:
+    seen: list[tuple[Step, Phase, int | None]] = []
+    writing = writer(replace(settings, observer=lambda *step: seen.append(step)))
+    send_all(writing, [ROWS])
+    writing.finish()
+    phases: tuple[Phase, Phase] = ("before", "after")
+    assert seen == [(step, phase, TRANSACTION.batch_id) for step in WRITER_STEPS for phase in phases]
 
 
 def test_the_report_counts_the_frames_of_each_topic_as_the_broker_gets_them(

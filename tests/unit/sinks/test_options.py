@@ -181,6 +181,10 @@ def test_an_observer_may_be_any_callable() -> None:
     assert options(observer=Witness("steps")).observer == Witness("steps")
 
 
+def test_the_observer_travels_to_the_tasks_with_what_they_write_by() -> None:
+    assert options(observer=print).settings(Cluster("pulsar://h"), 60.0, {}).observer is print
+
+
 @pytest.mark.parametrize("guarantee", ["dedup", "at least once", "", None])
 def test_a_guarantee_that_is_not_given_is_refused_with_those_that_are(guarantee: Any) -> None:
     with pytest.raises(
