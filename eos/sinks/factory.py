@@ -130,45 +130,6 @@ def sink(
         InvalidInput: an option is wrong, the topic is missing, or the broker is out of reach
             or lacks transactions where they are needed. Nothing has been written.
     """
-    options = SinkOptions(
-        name=name,
-        topic=topic,
-        guarantee=guarantee,
-        value_format=value_format,
-        register_schema=register_schema,
-        ignore_null_fields=ignore_null_fields,
-        key=key,
-        ordering_key=ordering_key,
-        event_time=event_time,
-        properties=properties,
-        deliver_at=deliver_at,
-        partition=partition,
-        key_hash=key_hash,
-        compression=compression,
-        batching=batching,
-        chunking=chunking,
-        encryption_keys=encryption_keys,
-        transaction_timeout_s=transaction_timeout_s,
-        max_in_flight_bytes=max_in_flight_bytes,
-        small_batch_rows=small_batch_rows,
-        attempts=attempts,
-        request_timeout_s=request_timeout_s,
-        connect_timeout_s=connect_timeout_s,
-        token=token,
-        basic=basic,
-        oauth2=oauth2,
-        tls_trust_certs=tls_trust_certs,
-        tls_verify_hostname=tls_verify_hostname,
-        tls_certificate=tls_certificate,
-        tls_key=tls_key,
-        listener_name=listener_name,
-        subscription_prefix=subscription_prefix,
-        admin_url=admin_url,
-        control_namespace=control_namespace,
-        markers_kept=markers_kept,
-        principal=principal,
-        producer_properties=producer_properties,
-        observer=observer,
-        metrics=metrics,
-    )
-    return Sink(service_url, checked(options))
+    options = dict(locals())  # each parameter but the first is an option of the same name
+    del options["service_url"]
+    return Sink(service_url, checked(SinkOptions(**options)))
