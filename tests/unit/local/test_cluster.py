@@ -20,7 +20,6 @@ from tests.waiting import PATIENCE_S, until
 
 PORTS = ClusterPorts(1, (2, 3, 4), (5, 6), (7, 8))
 PLAN = Plan(PORTS, {"brokerDeduplicationEnabled": True}, "300m", False, 4)
-Program = Callable[..., Member]
 
 
 @pytest.fixture(autouse=True)
