@@ -43,9 +43,13 @@ def settings(broker: FakeBroker) -> Iterator[WriteSettings]:
     Client.shared(cluster).close()
 
 
-def writer(settings: WriteSettings) -> RowWriter:
-    kept = OpenProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
-    return RowWriter(settings, TRANSACTION, kept)
+def kept_by(settings: WriteSettings) -> OpenProducers:
+    return OpenProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
+
+
+def writer(settings: WriteSettings, to: BatchTransaction = TRANSACTION, *, of_task: bool = False) -> RowWriter:
+    fresh = FreshProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
+    return RowWriter(settings, to, fresh if of_task else kept_by(settings))
 
 
 def test_nothing_is_finished_before_each_frame_has_its_receipt(broker: FakeBroker, settings: WriteSettings) -> None:
@@ -96,8 +100,7 @@ def test_the_report_counts_the_frames_of_each_topic_as_the_broker_gets_them(
 def test_after_a_failed_send_every_producer_is_given_up(broker: FakeBroker, settings: WriteSettings) -> None:
     """By the caller of the writer: here the driver's path, as `eos.commit.attempt` uses it; a task does so too."""
     broker.handlers[Type.ADD_PARTITION_TO_TXN] = refusing(ServerError.InvalidTxnStatus)
-    kept = OpenProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
-    path = DriverPath(pa.Table.from_batches([ROWS]), settings, kept, {})
+    path = DriverPath(pa.Table.from_batches([ROWS]), settings, kept_by(settings), {})
     path.abandon()  # nothing is open yet
     with pytest.raises(NetworkError, match="InvalidTxnStatus"):
         path.send(TRANSACTION)
@@ -147,7 +150,7 @@ def test_writing_ends_with_the_life_of_its_transaction_though_receipts_keep_comi
 
 def test_what_was_given_back_is_not_given_up(broker: FakeBroker, settings: WriteSettings) -> None:
     """The MARKER may fail when the rows are finished: the producers are put by, and serve the next transaction."""
-    kept = OpenProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
+    kept = kept_by(settings)
     for _ in range(2):
         path = DriverPath(pa.Table.from_batches([ROWS]), settings, kept, {})
         path.send(TRANSACTION)
@@ -247,9 +250,8 @@ def test_the_key_of_a_separated_pair_is_the_messages_and_routes_it(broker: FakeB
     schema, value = golden("KEY_VALUE SEPARATED")
     keys = [*"abcdefgh" * 2, None]
     rows = pa.RecordBatch.from_pydict({"value": pa.array([{"key": key, "value": 7} for key in keys])})
-    kept = OpenProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
     broker.handlers[Type.PARTITIONED_METADATA] = partitioned(2)
-    writing = RowWriter(replace(settings, schema=schema), replace(TRANSACTION, partitions={"t": 2}), kept)
+    writing = writer(replace(settings, schema=schema), replace(TRANSACTION, partitions={"t": 2}))
     send_all(writing, [rows])
     writing.finish()
     frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
@@ -266,10 +268,8 @@ def test_a_frame_holds_one_key_where_batching_is_by_keys(
     broker: FakeBroker, settings: WriteSettings, partitions: int
 ) -> None:
     rows = pa.RecordBatch.from_pydict({"value": [*"0123"], "key": [*"abab"]})
-    kept = OpenProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
     broker.handlers[Type.PARTITIONED_METADATA] = partitioned(partitions)
-    to = replace(TRANSACTION, partitions={"t": partitions})
-    writing = RowWriter(replace(settings, batching="key-based"), to, kept)
+    writing = writer(replace(settings, batching="key-based"), replace(TRANSACTION, partitions={"t": partitions}))
     assert send_all(writing, [rows]).rows == {"t": 4}
     writing.finish()
     frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
@@ -326,11 +326,8 @@ def test_a_large_message_is_sent_in_pieces_and_its_parts_are_counted_as_frames(
 
 def test_where_a_topic_has_taught_a_limit_what_is_above_it_is_cut(broker: FakeBroker, settings: WriteSettings) -> None:
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"x" * 2_500, b"b"]})
-    writing = RowWriter(
-        replace(settings, chunking=True),
-        replace(TRANSACTION, frame_limits={"persistent://public/default/t": 1_000}),
-        OpenProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes),
-    )
+    to = replace(TRANSACTION, frame_limits={"persistent://public/default/t": 1_000})
+    writing = writer(replace(settings, chunking=True), to)
     assert send_all(writing, [rows]).frames == {"t": 5}
     writing.finish()
 
@@ -340,8 +337,7 @@ def test_without_a_transaction_no_command_of_one_is_sent(
     broker: FakeBroker, settings: WriteSettings, kept: bool
 ) -> None:
     """A broker that has transactions turned off knows none of them."""
-    producers = (OpenProducers if kept else FreshProducers)(Client.shared(settings.cluster), MIB)
-    writing = RowWriter(settings, replace(TRANSACTION, txn=None), producers)
+    writing = writer(settings, replace(TRANSACTION, txn=None), of_task=not kept)
     rows = ROWS.append_column("topic", pa.array(["a", "b", "b"]))
     assert send_all(writing, [rows]).rows == {full_name("a"): 1, full_name("b"): 2}
     writing.finish()
@@ -360,8 +356,7 @@ def test_encrypted_frames_stay_below_the_limit(broker: FakeBroker, settings: Wri
 
     text = key_pair().public
     keys = tuple((f"key {number:02}", text) for number in range(24))
-    producers = (OpenProducers if kept else FreshProducers)(Client.shared(settings.cluster), MIB)
-    writing = RowWriter(replace(settings, encryption_keys=keys), TRANSACTION, producers)
+    writing = writer(replace(settings, encryption_keys=keys), of_task=not kept)
     send_all(writing, [pa.RecordBatch.from_pydict({"value": [b"x" * 1_000] * 2_000})])
     writing.finish()
     frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
