@@ -62,8 +62,7 @@ class BatchDelivery:
             for place, path in enumerate(self._paths):
                 if isinstance(path, TaskPath):
                     self._await_the_drivers(place)
-                to = self._delivery.transaction(txn, self._batch_id, path.partitions)
-                total.merge(path.send(to))
+                total.merge(path.send(txn, self._batch_id))
         self.sent_in, self.frames = txn, total.frames
         return total
 

@@ -14,7 +14,7 @@ while the transaction is being opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from eos.delivery.abort_record import added_partitions, seal
 from eos.delivery.path import DriverPath, TaskPath
 from eos.delivery.producers import OpenProducers
-from eos.delivery.row_writer import BatchTransaction, WriteSettings
+from eos.delivery.row_writer import WriteSettings
 from eos.delivery.task import SUMMARY, new_carrier, writing_task
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.producer_group import known_partition_counts
@@ -144,14 +144,6 @@ class Delivery:
         self.named.update(topics)
         if rows:
             self.row_bytes = size / rows
-
-    def transaction(self, txn: TxnId | None, batch_id: int, partitions: Mapping[str, int]) -> BatchTransaction:
-        """Return the transaction of a batch as its writers need it, with what this process knows of frame limits.
-
-        Args: its id, None to write without one; the batch; numbers of partitions that are known.
-        """
-        limits = self.client.frame_limits.learned
-        return BatchTransaction(txn, batch_id, partitions, limits)
 
     def prepare(self, write: Write, rows: pa.Table | None = None) -> DriverPath | TaskPath:
         """Collect a batch that is predicted to be small, or plan the job whose tasks write it. Sends nothing.

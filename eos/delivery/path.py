@@ -17,6 +17,7 @@ from eos.delivery.row_writer import BatchTransaction, RowWriter, WriteReport, Wr
 from eos.delivery.task import parse_report, transaction_property
 from eos.delivery.task_failure import read
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.txn import TxnId
 from eos.spark import jobs, stages
 
 
@@ -37,9 +38,13 @@ class DriverPath:
     partitions: Mapping[str, int]
     _writer: RowWriter | None = None
 
-    def send(self, transaction: BatchTransaction) -> WriteReport:
-        """Send every row. Raises InvalidInput for a row that can't be written, and what the network layer raises."""
-        self._writer = RowWriter(self.settings, transaction, self.producers, transaction.batch_id)
+    def send(self, txn: TxnId | None, batch_id: int) -> WriteReport:
+        """Send every row into the transaction of a batch, or into none.
+
+        Raises InvalidInput for a row that can't be written, and what the network layer raises.
+        """
+        transaction = BatchTransaction(txn, batch_id, self.partitions)
+        self._writer = RowWriter(self.settings, transaction, self.producers, batch_id)
         return send_all(self._writer, self.rows.to_batches())
 
     def await_receipts(self) -> None:
@@ -85,12 +90,13 @@ class TaskPath:
     _ran: list[int] = field(default_factory=list)
     _retries: bool = False
 
-    def send(self, transaction: BatchTransaction) -> WriteReport:
-        """Run the job. Raises what Spark raises.
+    def send(self, txn: TxnId | None, batch_id: int) -> WriteReport:
+        """Run the job, whose tasks write into the transaction of a batch, or into none. Raises what Spark raises.
 
         InvalidInput for a row that can't be written; NotCommitted for a frame that its topic did not take.
         """
-        self._retries = transaction.txn is None
+        transaction = BatchTransaction(txn, batch_id, self.partitions, self.client.frame_limits.learned)
+        self._retries = txn is None
         self._began, self._proven, self._all_told = True, False, False
         with jobs.local_property(self.job.sparkSession, self.carrier, transaction_property(transaction)):
             summaries = self.job.collect()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -16,11 +16,13 @@ from pyspark.errors import PySparkException
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Write
 from eos.delivery.path import DriverPath, TaskPath
-from eos.delivery.row_writer import BatchTransaction, WriteReport
+from eos.delivery.row_writer import WriteReport
 from eos.errors import CommitUnknown, InvalidInput, NotCommitted, Unanswered
+from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.wire.txn import TxnId
 
 TXN = TxnId(0, 7)
+CLIENT = cast(Any, SimpleNamespace(frame_limits=FrameLimits()))
 
 
 class Path(DriverPath):
@@ -36,8 +38,8 @@ class Path(DriverPath):
         if error is not None:
             raise error
 
-    def send(self, transaction: BatchTransaction) -> WriteReport:
-        assert (transaction.txn, transaction.batch_id, transaction.partitions) == (TXN, 3, {self.name: 2})
+    def send(self, txn: TxnId | None, batch_id: int) -> WriteReport:
+        assert (txn, batch_id) == (TXN, 3)
         self._do("send")
         return WriteReport({self.name: 1}, {self.name: 10}, {self.name: 2})
 
@@ -74,9 +76,6 @@ class Scripted:
     def seal(self, txn: TxnId, topics: Collection[str]) -> set[str]:
         self.log.append(f"seal {' '.join(sorted(topics))} in {txn}")
         return {topic for topic in topics if topic.startswith("far")}
-
-    def transaction(self, txn: TxnId, batch_id: int, partitions: Mapping[str, int]) -> BatchTransaction:
-        return BatchTransaction(txn, batch_id, partitions)
 
     def prepare(self, write: Write, rows: pa.Table | None) -> Path:
         topic = str(write.topic)
@@ -177,7 +176,7 @@ def test_topics_that_only_rows_of_tasks_name_are_told_of_since_they_cannot_be_se
     one = batch(Scripted(), ("s",))
     one.prepare()
     job = SimpleNamespace(sparkSession=None, collect=collect)
-    one._paths = [TaskPath(cast(Any, job), cast(Any, None), {}, "carrier", (), names_topics)]
+    one._paths = [TaskPath(cast(Any, job), CLIENT, {}, "carrier", (), names_topics)]
     with patch("eos.spark.jobs.local_property", lambda *_: nullcontext()), pytest.raises(NotCommitted):
         one.send(txn)
     assert one.abandon() == set()
@@ -258,7 +257,7 @@ def test_rows_of_tasks_are_sent_when_those_of_an_earlier_write_are_stored() -> N
         return []
 
     job = SimpleNamespace(sparkSession=None, collect=collect)
-    one._paths[1] = TaskPath(cast(Any, job), cast(Any, None), {}, "carrier", ())
+    one._paths[1] = TaskPath(cast(Any, job), CLIENT, {}, "carrier", ())
     with patch("eos.spark.jobs.local_property", lambda *_: nullcontext()):
         one.send(TXN)
     assert of.log[3:] == ["send s", "await s", "run the job", "send u"]

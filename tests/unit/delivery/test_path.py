@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,6 +19,7 @@ from eos.delivery.row_writer import BatchTransaction, WriteSettings
 from eos.delivery.task import new_carrier, transaction_property
 from eos.delivery.task_failure import written
 from eos.errors import InvalidInput, NetworkError, Unanswered
+from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.topics import full_name
@@ -30,7 +30,7 @@ from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refu
 from tests.waiting import PATIENCE_S, until
 
 MIB = 1 << 20
-TRANSACTION = BatchTransaction(TxnId(0, 7), 3)
+TXN, BATCH_ID = TxnId(0, 7), 3
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_it_is_finished_when_every_frame_has_its_receipt_and_not_before(broker: 
     """A driver that asks for the commit first may commit a batch that isn't whole."""
     held: list[tuple[Session, Frame]] = []
     broker.handlers[Type.SEND] = lambda session, frame: held.append((session, frame))
-    assert path.send(TRANSACTION).rows == {full_name("s"): 1, full_name("t"): 2}
+    assert path.send(TXN, BATCH_ID).rows == {full_name("s"): 1, full_name("t"): 2}
     finished = threading.Event()
 
     def finish() -> None:
@@ -70,7 +70,7 @@ def test_a_receipt_that_does_not_come_fails_the_finish(
     broker: FakeBroker, path: DriverPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.handlers[Type.SEND] = lambda session, frame: None
-    path.send(TRANSACTION)
+    path.send(TXN, BATCH_ID)
     monkeypatch.setattr(InFlight, "patience", lambda *_: 0.0)
     with pytest.raises(Unanswered, match="no receipt for 1 frames"):
         path.finish()
@@ -81,7 +81,7 @@ def test_a_receipt_that_does_not_come_fails_the_finish(
 def test_after_a_failed_send_its_producers_are_given_up(broker: FakeBroker, path: DriverPath) -> None:
     broker.handlers[Type.ADD_PARTITION_TO_TXN] = refusing(ServerError.InvalidTxnStatus)
     with pytest.raises(NetworkError, match="InvalidTxnStatus"):
-        path.send(TRANSACTION)
+        path.send(TXN, BATCH_ID)
     path.abandon()
     until(lambda: closed(broker) == {0, 1}, "a producer was left open")
 
@@ -92,25 +92,27 @@ def test_what_has_not_sent_has_nothing_to_finish_or_to_give_up(broker: FakeBroke
     assert broker.commands(Type.SEND) == []
 
 
-@pytest.mark.parametrize(
-    ("transaction", "retries"),
-    [
-        (TRANSACTION, False),
-        (replace(TRANSACTION, txn=None), True),
-    ],
-)
+def test_brokers_are_not_asked_again_for_partitions_that_the_driver_knows(broker: FakeBroker, path: DriverPath) -> None:
+    for known in ({}, dict.fromkeys(map(full_name, "st"), 0)):
+        path.partitions = known
+        path.send(TXN, BATCH_ID)
+        path.finish()
+        assert len(broker.commands(Type.PARTITIONED_METADATA)) == 2, "one for each topic of the first batch"
+
+
+@pytest.mark.parametrize(("txn", "retries"), [(TXN, False), (None, True)])
 def test_a_task_may_run_again_only_without_a_transaction(
-    monkeypatch: pytest.MonkeyPatch, transaction: BatchTransaction, retries: bool
+    monkeypatch: pytest.MonkeyPatch, txn: TxnId | None, retries: bool
 ) -> None:
     proven: list[tuple[Any, ...]] = []
     monkeypatch.setattr("eos.spark.jobs.local_property", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr("eos.spark.stages.prove_run", lambda *given, retries: proven.append((*given, retries)))
     row = SimpleNamespace(stage=5, partition=0, problem=None, report='[{"t": 1}, {"t": 2}, {"t": 1}]')
     job: Any = SimpleNamespace(sparkSession="session", collect=lambda: [row])
-    client: Any = None
+    client: Any = SimpleNamespace(frame_limits=FrameLimits())
     by_tasks = TaskPath(job, client, {"t": 1}, "carrier", {"t"})
     assert by_tasks.abandon() == set(), "no task has begun"
-    assert by_tasks.send(transaction).rows == {"t": 1}
+    assert by_tasks.send(txn, BATCH_ID).rows == {"t": 1}
     assert by_tasks.abandon() == {"t-partition-0"}, "a task of another attempt of the stage may be sending"
     by_tasks.finish()
     assert by_tasks.abandon() == set()
@@ -126,14 +128,14 @@ def test_topics_that_tasks_report_are_known_though_one_of_them_has_a_problem(mon
     ]
     answers: Iterator[list[Any]] = iter([rows])
     job: Any = SimpleNamespace(sparkSession=None, collect=lambda: next(answers))
-    client: Any = SimpleNamespace(partitions=lambda topic: 0, frame_limits=SimpleNamespace(learn=lambda limits: None))
+    client: Any = SimpleNamespace(partitions=lambda topic: 0, frame_limits=FrameLimits())
     by_tasks = TaskPath(job, client, {"u": 2}, "carrier", {"u"}, names_topics=True)
     with pytest.raises(InvalidInput, match="a bad row"):
-        by_tasks.send(TRANSACTION)
+        by_tasks.send(TXN, BATCH_ID)
     assert by_tasks.abandon() == {"s", "t", "u-partition-0", "u-partition-1"}
     assert not by_tasks.may_send_elsewhere
     with pytest.raises(StopIteration):
-        by_tasks.send(TRANSACTION)
+        by_tasks.send(TXN, BATCH_ID)
     assert by_tasks.may_send_elsewhere, "tasks of the second job have told nothing"
 
 
@@ -142,7 +144,9 @@ def test_threads_that_share_their_properties_give_each_job_its_own_transaction()
     properties: dict[str, str | None] = {}
     session = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=properties.__setitem__))
     row = SimpleNamespace(stage=5, partition=0, problem=None, report="[{}, {}, {}]")
-    other, client, seen = replace(TRANSACTION, txn=TxnId(0, 8)), cast(Any, None), list[list[str | None]]()
+    counts, learned, seen = {"t": 4}, {full_name("t"): 9}, list[list[str | None]]()
+    client: Any = SimpleNamespace(frame_limits=FrameLimits())
+    client.frame_limits.learn(learned)
 
     def job(meanwhile: Callable[[], object]) -> Any:
         def collect() -> list[Any]:
@@ -151,9 +155,10 @@ def test_threads_that_share_their_properties_give_each_job_its_own_transaction()
 
         return SimpleNamespace(sparkSession=session, collect=collect)
 
-    second = TaskPath(job(lambda: seen.append([*properties.values()])), client, {}, new_carrier(), ())
-    first = TaskPath(job(lambda: second.send(other)), client, {}, new_carrier(), ())
-    first.send(TRANSACTION)
-    assert seen == [[transaction_property(TRANSACTION), transaction_property(other)]]
+    second = TaskPath(job(lambda: seen.append([*properties.values()])), client, counts, new_carrier(), ())
+    first = TaskPath(job(lambda: second.send(TxnId(0, 8), BATCH_ID)), client, counts, new_carrier(), ())
+    first.send(TXN, BATCH_ID)
+    transactions = [BatchTransaction(txn, BATCH_ID, counts, learned) for txn in (TXN, TxnId(0, 8))]
+    assert seen == [[*map(transaction_property, transactions)]]
     settings = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", MIB)
     assert len({Delivery(cast(Any, None), settings, 0)._carrier for _ in range(3)}) == 3

@@ -103,7 +103,7 @@ def test_after_a_failed_send_every_producer_is_given_up(broker: FakeBroker, sett
     path = DriverPath(pa.Table.from_batches([ROWS]), settings, kept_by(settings), {})
     path.abandon()  # nothing is open yet
     with pytest.raises(NetworkError, match="InvalidTxnStatus"):
-        path.send(TRANSACTION)
+        path.send(TRANSACTION.txn, TRANSACTION.batch_id)
     path.abandon()
     until(lambda: len(broker.commands(Type.CLOSE_PRODUCER)) == 1)
 
@@ -153,7 +153,7 @@ def test_what_was_given_back_is_not_given_up(broker: FakeBroker, settings: Write
     kept = kept_by(settings)
     for _ in range(2):
         path = DriverPath(pa.Table.from_batches([ROWS]), settings, kept, {})
-        path.send(TRANSACTION)
+        path.send(TRANSACTION.txn, TRANSACTION.batch_id)
         path.finish()
         path.abandon()
     assert len(broker.commands(Type.PRODUCER)) == 1
