@@ -61,11 +61,13 @@ class PartitionWriter:
     """The common part of both writers. It is picklable, and sent to every task.
 
     Attributes:
+        client: of the cluster.
         settings: how rows become frames.
         columns: which columns become what.
         partitions: how many the topic has, as the driver was told.
     """
 
+    client: Client
     settings: WriteSettings
     columns: WrittenColumns
     partitions: Mapping[str, int] = field(default_factory=dict)
@@ -81,7 +83,7 @@ class PartitionWriter:
         try:
             _refuse_unseen_changes(context)
             to = BatchTransaction(None, 0, self.partitions)
-            writer = task_writer(self.settings, to, place, f"task-{place}")
+            writer = task_writer(self.client, self.settings, to, place, f"task-{place}")
             write_whole(map(self.columns.message, iterator), writer)
         except EosError as error:
             again = isinstance(error, FrameTooLarge)  # this process has learned to cut smaller ones
@@ -152,21 +154,21 @@ def see_that_all_is_written(messages: Sequence[WriterCommitMessage | None], what
 
 def _planned(
     options: WriteOptions, schema: StructType, *, ask: bool = True
-) -> tuple[WriteSettings, WrittenColumns, dict[str, int]]:
-    sink = options.sink
+) -> tuple[Client, WriteSettings, WrittenColumns, dict[str, int]]:
+    sink, client = options.sink, Client(options.cluster)
     columns = columns_of(schema, sink.value_format, topic=sink.topic, named=sink.named)
     for note in columns.roles.notes.values() if ask else ():
         log.info("%s", note)
-    partitions, registered = _asked(options, columns) if ask else ({}, None)
-    settings = replace(sink.settings(options.cluster, inf, {}), schema=registered)
-    return settings, columns, partitions
+    partitions, registered = _asked(client, options, columns) if ask else ({}, None)
+    settings = replace(sink.settings(inf, {}), schema=registered)
+    return client, settings, columns, partitions
 
 
-def _asked(options: WriteOptions, columns: WrittenColumns) -> tuple[dict[str, int], Registered | None]:
+def _asked(client: Client, options: WriteOptions, columns: WrittenColumns) -> tuple[dict[str, int], Registered | None]:
     """Return what the brokers say of the topic: how many partitions it has, and by which schema values are written."""
     topic = options.sink.topic
     try:
-        with Client(options.cluster) as client:  # its process only plans: tasks write, each process by one of its own
+        with client:  # this process only plans: tasks write, each process by its own client
             if topic is None:
                 client.connect()
                 return {}, None

@@ -199,7 +199,7 @@ class Delivery:
         if self._functions_of is not context:
             self._functions, self._functions_of = {}, context
         if key not in self._functions:
-            task = writing_task(settings, self._carrier)
+            task = writing_task(self.client, settings, self._carrier)
             self._functions[key] = jobs.ArrowFunction(task, SUMMARY)
         return self._functions[key]
 

@@ -22,7 +22,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from eos.config import Batching, Cluster, CompressionOption, EncryptionKeys, KeyHash
+from eos.config import Batching, CompressionOption, EncryptionKeys, KeyHash
 from eos.delivery.abort_record import PATIENCE_S
 from eos.delivery.encryption import Encryptor, encryptor_of
 from eos.delivery.producers import FreshProducers
@@ -47,7 +47,6 @@ class WriteSettings:
     """How rows become frames; picklable, sent to every task.
 
     Attributes:
-        cluster: where to write.
         topic: the topic of rows without a `topic` column, or None.
         key_hash: which hash of the key picks the partition.
         compression: of each frame; "auto" decides for each of them.
@@ -63,7 +62,6 @@ class WriteSettings:
         observer: called with the writer's steps. Default: nothing is observed.
     """
 
-    cluster: Cluster
     topic: str | None
     key_hash: KeyHash
     compression: CompressionOption

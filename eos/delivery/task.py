@@ -50,10 +50,10 @@ def transaction_property(transaction: BatchTransaction) -> str:
     return json.dumps([None if txn is None else [txn.most, txn.least], transaction.batch_id, *known])
 
 
-def writing_task(settings: WriteSettings, carrier: str) -> Task:
+def writing_task(client: Client, settings: WriteSettings, carrier: str) -> Task:
     """Return the function for `mapInArrow`; it yields one row of `SUMMARY` for each task.
 
-    Args: how to write, and the name of the local property with the transaction.
+    Args: of the cluster; how to write; the name of the local property with the transaction.
 
     `report` is the JSON of rows, bytes and frames for each topic. After a problem none counts, and it names the topics
     that the task may have sent to. `problem` is by `eos.delivery.task_failure`, or null.
@@ -70,7 +70,9 @@ def writing_task(settings: WriteSettings, carrier: str) -> Task:
                 "transaction already. The batch is written again in a new transaction."
             )
         place, batch = context.partitionId(), str(transaction.batch_id)
-        writer = task_writer(settings, transaction, place, f"batch-{batch}-task-{place}", **{"eos.batch": batch})
+        writer = task_writer(
+            client, settings, transaction, place, f"batch-{batch}-task-{place}", **{"eos.batch": batch}
+        )
         try:
             report, problem = write_whole(batches, writer), None
         except Exception as error:
@@ -92,13 +94,13 @@ def writing_task(settings: WriteSettings, carrier: str) -> Task:
 
 
 def task_writer(
-    settings: WriteSettings, transaction: BatchTransaction, place: int, role: str, **properties: str
+    client: Client, settings: WriteSettings, transaction: BatchTransaction, place: int, role: str, **properties: str
 ) -> RowWriter:
-    """Return the writer of a task, on this process's client of the cluster.
+    """Return the writer of a task.
 
-    Args: how to write; where; Spark's number of the task's partition; as what the task is introduced to brokers.
+    Args: of the cluster; how to write; where; Spark's number of the task's partition; as what the task is introduced
+    to brokers.
     """
-    client = Client.shared(settings.cluster)
     who = settings.introduced(role, **properties, **{"eos.task": str(place)})
     producers = FreshProducers(client, settings.max_in_flight_bytes, introduction=who)
     return RowWriter(settings, transaction, producers, place)

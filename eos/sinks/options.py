@@ -130,13 +130,12 @@ class SinkOptions:
             subscription_prefix=self.subscription_prefix,
         )
 
-    def settings(self, cluster: Cluster, time_limit_s: float, facts: Mapping[str, str | None]) -> WriteSettings:
+    def settings(self, time_limit_s: float, facts: Mapping[str, str | None]) -> WriteSettings:
         """Return how rows become frames by these options.
 
-        Args: where they go; seconds that a task may take; what is known of Spark, for the introduction of producers.
+        Args: seconds that a task may take; what is known of Spark, for the introduction of producers.
         """
         return WriteSettings(
-            cluster=cluster,
             topic=self.topic,
             key_hash=self.key_hash,
             compression=self.compression,

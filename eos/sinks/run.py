@@ -172,12 +172,12 @@ class WritingRun(Run):
             "spark.query.id": None if query is None else query.query_id,
             "spark.run.id": None if query is None else query.run_id,
         }
-        cluster, admin_url = start.client.cluster, options.admin_url
-        settings = options.settings(cluster, time_limit_s, facts)
+        admin_url = options.admin_url
+        settings = options.settings(time_limit_s, facts)
         ask = (
             None
             if admin_url is None
-            else partial(written_partitions, admin_url, cluster, options.control_topic, PATIENCE_S)
+            else partial(written_partitions, admin_url, start.client.cluster, options.control_topic, PATIENCE_S)
         )
         return Delivery(
             start.client,

@@ -33,7 +33,7 @@ def topic(pulsar: Running, make_topic: Callable[..., str]) -> str:
 
 
 def write(client: Client, topic: str, txn: TxnId) -> None:
-    settings = WriteSettings(client.cluster, topic, "murmur3", "none", 32 << 20)
+    settings = WriteSettings(topic, "murmur3", "none", 32 << 20)
     writer = RowWriter(settings, BatchTransaction(txn, 0), FreshProducers(client, 32 << 20))
     send_all(writer, [pa.RecordBatch.from_pydict({"value": VALUES, "key": [value[:5] for value in VALUES]})])
     try:

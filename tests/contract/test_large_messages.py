@@ -105,7 +105,7 @@ def as_batch(made: list[Row], **more: Any) -> pa.RecordBatch:
 def write(client: Client, topic: str, batch: pa.RecordBatch, *, commit: bool, **options: Any) -> None:
     coordinator = client.coordinator(0)
     txn = coordinator.new_transaction(TTL_MS)
-    settings = WriteSettings(client.cluster, topic, "murmur3", options.pop("compression", "none"), 1 << 20, **options)
+    settings = WriteSettings(topic, "murmur3", options.pop("compression", "none"), 1 << 20, **options)
     writer = RowWriter(settings, BatchTransaction(txn, 0), FreshProducers(client, 1 << 20))
     try:
         send_all(writer, [batch])
@@ -217,7 +217,7 @@ def test_without_a_transaction_they_are_read_as_well(
     monkeypatch.setattr(Producer, "max_message_size", SMALL_LIMIT)
     topic = make_topic("p-large-plain")
     made = [row for row in rows(40, 4) if row.value is not None]
-    settings = WriteSettings(client.cluster, topic, "murmur3", "none", 1 << 20, chunking=True)
+    settings = WriteSettings(topic, "murmur3", "none", 1 << 20, chunking=True)
     writer = RowWriter(settings, BatchTransaction(None, 0), FreshProducers(client, 1 << 20))
     send_all(writer, [as_batch(made)])
     writer.finish()

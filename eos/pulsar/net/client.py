@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
+from collections.abc import Callable
 from typing import ClassVar, Literal
 
 from eos.closing import Closing
@@ -56,6 +57,8 @@ class Client(Closing):
     Refused (the broker's own words), Unanswered (what was waited for, from whom, how long),
     and ConnectionLost, when the connection ends during the call.
 
+    A client that is pickled, as into a Spark task, arrives as the other process's client of the same cluster: `shared`.
+
     Attributes:
         cluster: how to reach it.
         frame_limits: what its producers have learned of topics that take smaller frames than their brokers.
@@ -90,6 +93,9 @@ class Client(Closing):
                 if cls._shared[old]._pool.close_idle():
                     del cls._shared[old]
             return client
+
+    def __reduce__(self) -> tuple[Callable[[Cluster], Client], tuple[Cluster]]:
+        return Client.shared, (self.cluster,)
 
     @classmethod
     def _forked(cls) -> None:

@@ -71,7 +71,7 @@ class Query:
 
     def task(self, txn: TxnId, batch: int, kind: type[RowWriter] = RowWriter) -> RowWriter:
         """A task that writes into a transaction."""
-        settings = WriteSettings(self._client.cluster, self.topic, "murmur3", "none", 1 << 20)
+        settings = WriteSettings(self.topic, "murmur3", "none", 1 << 20)
         return kind(settings, BatchTransaction(txn, batch), FreshProducers(self._client, 1 << 20))
 
 

@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructType
 
-from eos.config import Cluster
 from eos.delivery import delivery
 from eos.delivery.delivery import LARGE_ROW_BYTES, SMALL_ROW_BYTES, Care, Delivery, Write, collect_small, least_care
 from eos.delivery.path import DriverPath, TaskPath
@@ -24,7 +23,7 @@ from eos.spark.query import driver_heap, result_limit
 from tests.waiting import until
 
 CLIENT = cast(Client, SimpleNamespace(partitions=lambda _: 64))
-SETTINGS = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", 1 << 20)
+SETTINGS = WriteSettings("t", "murmur3", "none", 1 << 20)
 
 
 @pytest.mark.parametrize("care", Care)

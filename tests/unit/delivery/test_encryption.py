@@ -12,6 +12,7 @@ from eos.config import Cluster, EncryptionKeys
 from eos.delivery.encryption import LIFETIME_S, Encryptor, encryptor_of
 from eos.delivery.row_writer import WriteSettings
 from eos.delivery.task import writing_task
+from eos.pulsar.net.client import Client
 from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.encryption_keys import public_keys
 from tests.encryption import key_pair
@@ -90,8 +91,8 @@ def test_a_task_travels_with_the_public_keys_alone(keys: EncryptionKeys, monkeyp
     monkeypatch.setattr(AESGCM, "generate_key", staticmethod(lambda bits: secret))
     encryptor_of.cache_clear()
     used(encryptor_of(keys))
-    settings = WriteSettings(Cluster("pulsar://h"), "t", "murmur3", "none", 1 << 20, encryption_keys=keys)
-    shipped = cloudpickle.dumps(writing_task(settings, "carrier"))  # type: ignore[no-untyped-call]
+    settings = WriteSettings("t", "murmur3", "none", 1 << 20, encryption_keys=keys)
+    shipped = cloudpickle.dumps(writing_task(Client(Cluster("pulsar://h")), settings, "carrier"))  # type: ignore[no-untyped-call]
     assert keys[0][1].encode() in shipped
     assert secret not in shipped
     encryptor_of.cache_clear()

@@ -11,7 +11,6 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from eos.config import Cluster
 from eos.delivery.delivery import Delivery
 from eos.delivery.path import DriverPath, TaskPath
 from eos.delivery.producers import OpenProducers
@@ -38,7 +37,7 @@ def path(broker: FakeBroker) -> Iterator[DriverPath]:
     """Three rows for two topics."""
     client = broker.client()
     rows = pa.table({"value": [b"a", b"b", b"c"], "topic": ["s", "t", "t"]})
-    yield DriverPath(rows, WriteSettings(client.cluster, None, "murmur3", "none", MIB), OpenProducers(client, MIB), {})
+    yield DriverPath(rows, WriteSettings(None, "murmur3", "none", MIB), OpenProducers(client, MIB), {})
     client.close()
 
 
@@ -160,5 +159,5 @@ def test_threads_that_share_their_properties_give_each_job_its_own_transaction()
     first.send(TXN, BATCH_ID)
     transactions = [BatchTransaction(txn, BATCH_ID, counts, learned) for txn in (TXN, TxnId(0, 8))]
     assert seen == [[*map(transaction_property, transactions)]]
-    settings = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", MIB)
+    settings = WriteSettings("t", "murmur3", "none", MIB)
     assert len({Delivery(cast(Any, None), settings, 0)._carrier for _ in range(3)}) == 3

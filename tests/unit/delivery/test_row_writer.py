@@ -32,30 +32,28 @@ from tests.unit.schema.registered import field, golden, record, registered
 from tests.waiting import PATIENCE_S, until
 
 MIB = 1 << 20
+SETTINGS = WriteSettings("t", "murmur3", "none", MIB)
 TRANSACTION = BatchTransaction(TxnId(0, 7), 3)
 ROWS = pa.RecordBatch.from_pydict({"value": [b"a", b"b", b"c"]})
 
 
 @pytest.fixture
-def settings(broker: FakeBroker) -> Iterator[WriteSettings]:
-    cluster = broker.client().cluster
-    yield WriteSettings(cluster, "t", "murmur3", "none", MIB)
-    Client.shared(cluster).close()
+def client(broker: FakeBroker) -> Iterator[Client]:
+    with broker.client() as client:
+        yield client
 
 
-def kept_by(settings: WriteSettings) -> OpenProducers:
-    return OpenProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
+def writer(
+    client: Client, settings: WriteSettings = SETTINGS, to: BatchTransaction = TRANSACTION, *, of_task: bool = False
+) -> RowWriter:
+    producers = FreshProducers if of_task else OpenProducers
+    return RowWriter(settings, to, producers(client, settings.max_in_flight_bytes))
 
 
-def writer(settings: WriteSettings, to: BatchTransaction = TRANSACTION, *, of_task: bool = False) -> RowWriter:
-    fresh = FreshProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
-    return RowWriter(settings, to, fresh if of_task else kept_by(settings))
-
-
-def test_nothing_is_finished_before_each_frame_has_its_receipt(broker: FakeBroker, settings: WriteSettings) -> None:
+def test_nothing_is_finished_before_each_frame_has_its_receipt(broker: FakeBroker, client: Client) -> None:
     held: list[tuple[Session, Frame]] = []
     broker.handlers[Type.SEND] = lambda session, frame: held.append((session, frame))
-    writing = writer(settings)
+    writing = writer(client)
     assert sum(send_all(writing, [ROWS]).rows.values()) == 3
     finished = threading.Event()
 
@@ -71,21 +69,17 @@ def test_nothing_is_finished_before_each_frame_has_its_receipt(broker: FakeBroke
     assert finished.wait(PATIENCE_S)
 
 
-def test_the_observer_is_called_before_and_after_each_step_of_the_writer(
-    broker: FakeBroker, settings: WriteSettings
-) -> None:
+def test_the_observer_is_called_before_and_after_each_step_of_the_writer(broker: FakeBroker, client: Client) -> None:
     seen: list[tuple[Step, Phase, int | None]] = []
-    writing = writer(replace(settings, observer=lambda *step: seen.append(step)))
+    writing = writer(client, replace(SETTINGS, observer=lambda *step: seen.append(step)))
     send_all(writing, [ROWS])
     writing.finish()
     phases: tuple[Phase, Phase] = ("before", "after")
     assert seen == [(step, phase, TRANSACTION.batch_id) for step in WRITER_STEPS for phase in phases]
 
 
-def test_the_report_counts_the_frames_of_each_topic_as_the_broker_gets_them(
-    broker: FakeBroker, settings: WriteSettings
-) -> None:
-    writing = writer(settings)
+def test_the_report_counts_the_frames_of_each_topic_as_the_broker_gets_them(broker: FakeBroker, client: Client) -> None:
+    writing = writer(client)
     rows = ROWS.append_column("topic", pa.array(["a", "b", "b"]))
     for _ in range(2):
         writing.write(rows)
@@ -97,10 +91,10 @@ def test_the_report_counts_the_frames_of_each_topic_as_the_broker_gets_them(
     assert len(broker.commands(Type.SEND)) == 4
 
 
-def test_after_a_failed_send_every_producer_is_given_up(broker: FakeBroker, settings: WriteSettings) -> None:
+def test_after_a_failed_send_every_producer_is_given_up(broker: FakeBroker, client: Client) -> None:
     """By the caller of the writer: here the driver's path, as `eos.commit.attempt` uses it; a task does so too."""
     broker.handlers[Type.ADD_PARTITION_TO_TXN] = refusing(ServerError.InvalidTxnStatus)
-    path = DriverPath(pa.Table.from_batches([ROWS]), settings, kept_by(settings), {})
+    path = DriverPath(pa.Table.from_batches([ROWS]), SETTINGS, OpenProducers(client, MIB), {})
     path.abandon()  # nothing is open yet
     with pytest.raises(NetworkError, match="InvalidTxnStatus"):
         path.send(TRANSACTION.txn, TRANSACTION.batch_id)
@@ -109,10 +103,10 @@ def test_after_a_failed_send_every_producer_is_given_up(broker: FakeBroker, sett
 
 
 def test_after_a_missing_receipt_every_producer_is_given_up(
-    broker: FakeBroker, settings: WriteSettings, monkeypatch: pytest.MonkeyPatch
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.handlers[Type.SEND] = lambda session, frame: None
-    writing = writer(settings)
+    writing = writer(client)
     send_all(writing, [ROWS.append_column("topic", pa.array(["a", "b", "b"]))])
     monkeypatch.setattr(InFlight, "patience", lambda *_: 0.0)
     with pytest.raises(Unanswered, match="no receipt for 1 frames on"):
@@ -126,7 +120,7 @@ def test_after_a_missing_receipt_every_producer_is_given_up(
 
 
 def test_writing_ends_with_the_life_of_its_transaction_though_receipts_keep_coming(
-    broker: FakeBroker, settings: WriteSettings
+    broker: FakeBroker, client: Client
 ) -> None:
     sent: list[Frame] = []
 
@@ -140,7 +134,7 @@ def test_writing_ends_with_the_life_of_its_transaction_though_receipts_keep_comi
             threading.Timer(0.3 * len(sent), answer).start()
 
     broker.handlers[Type.SEND] = late
-    writing = writer(replace(settings, time_limit_s=0.5))
+    writing = writer(client, replace(SETTINGS, time_limit_s=0.5))
     for _ in range(8):
         writing.write(ROWS)
         writing.send_rest()
@@ -148,11 +142,11 @@ def test_writing_ends_with_the_life_of_its_transaction_though_receipts_keep_comi
         writing.finish()
 
 
-def test_what_was_given_back_is_not_given_up(broker: FakeBroker, settings: WriteSettings) -> None:
+def test_what_was_given_back_is_not_given_up(broker: FakeBroker, client: Client) -> None:
     """The MARKER may fail when the rows are finished: the producers are put by, and serve the next transaction."""
-    kept = kept_by(settings)
+    kept = OpenProducers(client, MIB)
     for _ in range(2):
-        path = DriverPath(pa.Table.from_batches([ROWS]), settings, kept, {})
+        path = DriverPath(pa.Table.from_batches([ROWS]), SETTINGS, kept, {})
         path.send(TRANSACTION.txn, TRANSACTION.batch_id)
         path.finish()
         path.abandon()
@@ -182,18 +176,16 @@ def sent(broker: FakeBroker) -> list[bytes]:
     return [value for one in frames for _, value in unpack(one.metadata or MessageMetadata(), one.payload or b"")]
 
 
-def test_values_are_encoded_by_the_schema_that_the_producer_declares(
-    broker: FakeBroker, settings: WriteSettings
-) -> None:
-    writing = writer(replace(settings, schema=AVRO))
+def test_values_are_encoded_by_the_schema_that_the_producer_declares(broker: FakeBroker, client: Client) -> None:
+    writing = writer(client, replace(SETTINGS, schema=AVRO))
     assert send_all(writing, [TYPED]).rows == {"t": 2}
     writing.finish()
     assert sent(broker) == [b"\x02\x02\x02x", b"\x01\x00"]
     assert declared(broker) == {"t": AVRO.definition}
 
 
-def test_values_that_are_bytes_are_declared_and_left_as_they_are(broker: FakeBroker, settings: WriteSettings) -> None:
-    writing = writer(replace(settings, schema=registered("JSON", record(field("a", "int")))))
+def test_values_that_are_bytes_are_declared_and_left_as_they_are(broker: FakeBroker, client: Client) -> None:
+    writing = writer(client, replace(SETTINGS, schema=registered("JSON", record(field("a", "int")))))
     rows = ROWS.append_column("topic", pa.array(["t", "u", None]))
     send_all(writing, [rows])
     writing.finish()
@@ -203,37 +195,34 @@ def test_values_that_are_bytes_are_declared_and_left_as_they_are(broker: FakeBro
     assert not known["u"], "the schema is that of one topic"
 
 
-def test_two_spellings_of_a_topic_are_one_topic_whose_rows_keep_their_order(
-    broker: FakeBroker, settings: WriteSettings
-) -> None:
-    writing = writer(replace(settings, topic="persistent://public/default/t"))
+def test_two_spellings_of_a_topic_are_one_topic_whose_rows_keep_their_order(broker: FakeBroker, client: Client) -> None:
+    writing = writer(client, replace(SETTINGS, topic="persistent://public/default/t"))
     report = send_all(writing, [ROWS.append_column("topic", pa.array(["t", None, "public/default/t"]))])
     writing.finish()
     assert report.rows == {"persistent://public/default/t": 3}
     assert sent(broker) == [b"a", b"b", b"c"]
 
 
-def test_a_topic_that_is_no_text_is_named_by_its_row(settings: WriteSettings) -> None:
+def test_a_topic_that_is_no_text_is_named_by_its_row(client: Client) -> None:
     topics = pa.array([b"t", b"\xff", b"t"]).view(pa.string())
     with pytest.raises(InvalidInput, match="row 1 has a topic that is not valid"):
-        send_all(writer(settings), [ROWS.append_column("topic", topics)])
+        send_all(writer(client), [ROWS.append_column("topic", topics)])
 
 
 @pytest.mark.parametrize("txn", [TxnId(0, 7), None])
 @pytest.mark.parametrize("topic", ["non-persistent://public/default/u", "topic://public/default/u"])
 def test_a_topic_that_stores_nothing_is_named_by_its_row_before_any_row_is_sent(
-    broker: FakeBroker, settings: WriteSettings, topic: str, txn: TxnId | None
+    broker: FakeBroker, client: Client, topic: str, txn: TxnId | None
 ) -> None:
     """A broker gives receipts for rows of such a topic, and drops them; no transaction ends that has it."""
-    kept = OpenProducers(Client.shared(settings.cluster), settings.max_in_flight_bytes)
-    writing = RowWriter(settings, replace(TRANSACTION, txn=txn), kept)
+    writing = writer(client, to=replace(TRANSACTION, txn=txn))
     with pytest.raises(InvalidInput, match=f'row 1 names the topic "{topic}", which is not persistent'):
         send_all(writing, [ROWS.append_column("topic", pa.array(["t", topic, None]))])
     assert broker.received == []
 
 
-def test_a_row_that_can_not_be_encoded_is_named_by_its_number_and_key(settings: WriteSettings) -> None:
-    writing = writer(replace(settings, schema=AVRO))
+def test_a_row_that_can_not_be_encoded_is_named_by_its_number_and_key(client: Client) -> None:
+    writing = writer(client, replace(SETTINGS, schema=AVRO))
     wrong = pa.RecordBatch.from_pydict(
         {"value": pa.array([{"a": 1, "b": "x"}, {"a": None, "b": "x"}]), "key": pa.array([b"k1", b"k2"])}
     )
@@ -246,12 +235,12 @@ def test_a_row_that_can_not_be_encoded_is_named_by_its_number_and_key(settings: 
         writing.write(wrong)
 
 
-def test_the_key_of_a_separated_pair_is_the_messages_and_routes_it(broker: FakeBroker, settings: WriteSettings) -> None:
+def test_the_key_of_a_separated_pair_is_the_messages_and_routes_it(broker: FakeBroker, client: Client) -> None:
     schema, value = golden("KEY_VALUE SEPARATED")
     keys = [*"abcdefgh" * 2, None]
     rows = pa.RecordBatch.from_pydict({"value": pa.array([{"key": key, "value": 7} for key in keys])})
     broker.handlers[Type.PARTITIONED_METADATA] = partitioned(2)
-    writing = writer(replace(settings, schema=schema), replace(TRANSACTION, partitions={"t": 2}))
+    writing = writer(client, replace(SETTINGS, schema=schema), replace(TRANSACTION, partitions={"t": 2}))
     send_all(writing, [rows])
     writing.finish()
     frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
@@ -264,12 +253,12 @@ def test_the_key_of_a_separated_pair_is_the_messages_and_routes_it(broker: FakeB
 
 
 @pytest.mark.parametrize("partitions", [0, 2])
-def test_a_frame_holds_one_key_where_batching_is_by_keys(
-    broker: FakeBroker, settings: WriteSettings, partitions: int
-) -> None:
+def test_a_frame_holds_one_key_where_batching_is_by_keys(broker: FakeBroker, client: Client, partitions: int) -> None:
     rows = pa.RecordBatch.from_pydict({"value": [*"0123"], "key": [*"abab"]})
     broker.handlers[Type.PARTITIONED_METADATA] = partitioned(partitions)
-    writing = writer(replace(settings, batching="key-based"), replace(TRANSACTION, partitions={"t": partitions}))
+    writing = writer(
+        client, replace(SETTINGS, batching="key-based"), replace(TRANSACTION, partitions={"t": partitions})
+    )
     assert send_all(writing, [rows]).rows == {"t": 4}
     writing.finish()
     frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
@@ -278,11 +267,11 @@ def test_a_frame_holds_one_key_where_batching_is_by_keys(
 
 
 @pytest.mark.parametrize("batching", ["default", "key-based"])
-def test_a_frame_holds_one_time_of_delivery(broker: FakeBroker, settings: WriteSettings, batching: Batching) -> None:
+def test_a_frame_holds_one_time_of_delivery(broker: FakeBroker, client: Client, batching: Batching) -> None:
     soon, later = 1_790_000_001_000, 1_790_000_002_000
     times = pa.array([soon, None, later, soon, -5, later], pa.int64())
     rows = pa.RecordBatch.from_pydict({"value": [*"012345"], "key": [*"aabbaa"], "deliver_at": times})
-    writing = writer(replace(settings, batching=batching))
+    writing = writer(client, replace(SETTINGS, batching=batching))
     assert send_all(writing, [rows]).rows == {"t": 6}
     writing.finish()
     found: dict[int | None, list[bytes]] = {}
@@ -301,21 +290,21 @@ def test_a_frame_holds_one_time_of_delivery(broker: FakeBroker, settings: WriteS
         }
 
 
-def test_a_row_with_an_impossible_time_of_delivery_is_named(settings: WriteSettings) -> None:
+def test_a_row_with_an_impossible_time_of_delivery_is_named(client: Client) -> None:
     rows = pa.RecordBatch.from_pydict({"value": [*"01"], "deliver_at": [None, 253_402_300_800_000]})
     with pytest.raises(InvalidInput, match=r"row 1 is to be delivered at 253402300800000 ms, .* after the year 9999"):
-        send_all(writer(settings), [rows])
+        send_all(writer(client), [rows])
 
 
 def test_a_large_message_is_sent_in_pieces_and_its_parts_are_counted_as_frames(
-    broker: FakeBroker, settings: WriteSettings, monkeypatch: pytest.MonkeyPatch
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Producer, "max_message_size", FRAME_RESERVE + 1_000)
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"x" * 2_500, b"b"]})
     with pytest.raises(InvalidInput, match=r"row 1 makes a message of 2507 bytes. .* Use chunking=True"):
-        send_all(writer(settings), [rows])
+        send_all(writer(client), [rows])
     broker.received.clear()
-    writing = writer(replace(settings, chunking=True))
+    writing = writer(client, replace(SETTINGS, chunking=True))
     report = send_all(writing, [rows])
     writing.finish()
     assert (report.rows, report.bytes, report.frames) == ({"t": 3}, {"t": 2_502}, {"t": 5})
@@ -324,20 +313,18 @@ def test_a_large_message_is_sent_in_pieces_and_its_parts_are_counted_as_frames(
     assert [frame.command.send.is_chunk for frame in sends] == [False, True, True, True, False]
 
 
-def test_where_a_topic_has_taught_a_limit_what_is_above_it_is_cut(broker: FakeBroker, settings: WriteSettings) -> None:
+def test_where_a_topic_has_taught_a_limit_what_is_above_it_is_cut(broker: FakeBroker, client: Client) -> None:
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"x" * 2_500, b"b"]})
     to = replace(TRANSACTION, frame_limits={"persistent://public/default/t": 1_000})
-    writing = writer(replace(settings, chunking=True), to)
+    writing = writer(client, replace(SETTINGS, chunking=True), to)
     assert send_all(writing, [rows]).frames == {"t": 5}
     writing.finish()
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["driver", "task"])
-def test_without_a_transaction_no_command_of_one_is_sent(
-    broker: FakeBroker, settings: WriteSettings, kept: bool
-) -> None:
+def test_without_a_transaction_no_command_of_one_is_sent(broker: FakeBroker, client: Client, kept: bool) -> None:
     """A broker that has transactions turned off knows none of them."""
-    writing = writer(settings, replace(TRANSACTION, txn=None), of_task=not kept)
+    writing = writer(client, SETTINGS, replace(TRANSACTION, txn=None), of_task=not kept)
     rows = ROWS.append_column("topic", pa.array(["a", "b", "b"]))
     assert send_all(writing, [rows]).rows == {full_name("a"): 1, full_name("b"): 2}
     writing.finish()
@@ -350,13 +337,13 @@ def test_without_a_transaction_no_command_of_one_is_sent(
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["driver", "task"])
-def test_encrypted_frames_stay_below_the_limit(broker: FakeBroker, settings: WriteSettings, kept: bool) -> None:
+def test_encrypted_frames_stay_below_the_limit(broker: FakeBroker, client: Client, kept: bool) -> None:
     """Two dozen encrypted data keys are longer than what a frame's metadata has room for else."""
     from tests.encryption import key_pair
 
     text = key_pair().public
     keys = tuple((f"key {number:02}", text) for number in range(24))
-    writing = writer(replace(settings, encryption_keys=keys), of_task=not kept)
+    writing = writer(client, replace(SETTINGS, encryption_keys=keys), of_task=not kept)
     send_all(writing, [pa.RecordBatch.from_pydict({"value": [b"x" * 1_000] * 2_000})])
     writing.finish()
     frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
@@ -374,10 +361,10 @@ def broker_limit(broker: FakeBroker) -> int:
 
 
 def test_a_task_without_the_library_for_encryption_says_so_as_of_a_wrong_row(
-    settings: WriteSettings, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    writing = writer(replace(settings, encryption_keys=(("of no process before", "text"),)))
+    writing = writer(client, replace(SETTINGS, encryption_keys=(("of no process before", "text"),)))
     with pytest.raises(InvalidInput, match=r"pip install \"spark-pulsar-eos\[encryption\]\""):
         send_all(writing, [ROWS])
 
@@ -385,12 +372,12 @@ def test_a_task_without_the_library_for_encryption_says_so_as_of_a_wrong_row(
 @pytest.mark.parametrize("txn", [TxnId(0, 7), None])
 @pytest.mark.parametrize(("then", "now", "same"), [(4, 2, 0), (4, 0, 0), (0, 4, 0), (4, 4, 1), (0, 0, 1), (4, 8, 1)])
 def test_rows_of_a_topic_that_was_made_again_with_other_partitions_are_not_finished(
-    broker: FakeBroker, settings: WriteSettings, then: int, now: int, same: int, txn: TxnId | None
+    broker: FakeBroker, client: Client, then: int, now: int, same: int, txn: TxnId | None
 ) -> None:
     """A broker makes what a producer asks for, though no reader of the topic looks there any longer."""
     broker.handlers[Type.PARTITIONED_METADATA] = partitioned(now)
     to = replace(TRANSACTION, txn=txn, partitions={"t": then, "other": 99})
-    writing = RowWriter(settings, to, FreshProducers(Client.shared(settings.cluster), MIB))
+    writing = writer(client, to=to, of_task=True)
     send_all(writing, [ROWS])
     if same:
         writing.finish()

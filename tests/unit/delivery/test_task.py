@@ -23,9 +23,11 @@ from eos.errors import (
     StaleBatch,
     TopicMissing,
 )
+from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
 
-SETTINGS = WriteSettings(Cluster("pulsar://nowhere"), "t", "murmur3", "none", 1 << 20)
+CLIENT = Client(Cluster("pulsar://nowhere"))
+SETTINGS = WriteSettings("t", "murmur3", "none", 1 << 20)
 CARRIER = task.new_carrier()
 TRANSACTION = BatchTransaction(TxnId(0, 7), 3, {"t": 4}, {"persistent://public/default/t": 9})
 
@@ -87,7 +89,9 @@ def run(
     monkeypatch.setattr("eos.delivery.task.TaskContext.get", staticmethod(lambda: context))
     monkeypatch.setattr(task, "RowWriter", made)
     rows = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
-    summaries = [row for batch in task.writing_task(SETTINGS, CARRIER)([rows, rows]) for row in batch.to_pylist()]
+    summaries = [
+        row for batch in task.writing_task(CLIENT, SETTINGS, CARRIER)([rows, rows]) for row in batch.to_pylist()
+    ]
     settings, into, producers, partition = given
     assert (settings, into, partition) == (SETTINGS, transaction, 2)
     assert type(producers) is FreshProducers, "a task's producers are closed before it reports"
@@ -123,7 +127,7 @@ def test_a_retried_task_writes_all_its_rows_again_where_there_is_no_transaction(
 def test_a_job_that_carries_no_transaction_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eos.delivery.task.TaskContext.get", staticmethod(lambda: FakeContext(transaction=None)))
     with pytest.raises(NotCommitted, match=f"lacks the local property '{CARRIER}'"):
-        list(task.writing_task(SETTINGS, CARRIER)([]))
+        list(task.writing_task(CLIENT, SETTINGS, CARRIER)([]))
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_an_observer_may_be_any_callable() -> None:
 
 
 def test_the_observer_travels_to_the_tasks_with_what_they_write_by() -> None:
-    assert options(observer=print).settings(Cluster("pulsar://h"), 60.0, {}).observer is print
+    assert options(observer=print).settings(60.0, {}).observer is print
 
 
 @pytest.mark.parametrize("guarantee", ["dedup", "at least once", "", None])

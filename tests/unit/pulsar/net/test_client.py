@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 
 import pytest
@@ -308,6 +309,16 @@ def test_one_client_for_each_process_and_cluster(broker: FakeBroker) -> None:
     assert Client.shared(cluster) is Client.shared(Cluster(broker.url))
     assert Client.shared(cluster) is not Client.shared(Cluster(broker.url, request_timeout_s=1))
     Client.shared(cluster).close()
+
+
+def test_a_pickled_client_arrives_as_the_one_of_its_process_and_cluster(broker: FakeBroker) -> None:
+    with broker.client() as client:
+        client.partitions("t")
+        arrived = pickle.loads(pickle.dumps(client))
+        assert arrived is Client.shared(client.cluster)
+        assert arrived is not client
+        assert arrived.partitions("t") == 0
+        arrived.close()
 
 
 def test_a_forked_child_connects_anew_and_leaves_its_parents_connections_alone(broker: FakeBroker) -> None:

@@ -156,11 +156,10 @@ def test_a_host_that_was_a_broker_is_waited_for(broker: FakeBroker, client: Clie
 
 
 def test_a_client_is_handed_on_from_where_a_process_enters() -> None:
-    """In the driver's sink, in a task that writes, and where a query reads. All other code is given its client."""
+    """In the driver's sink, and where a query reads. All other code is given its client, and a task its process's."""
     root = Path(eos.__path__[0])
     places = [path for path in root.rglob("*.py") if "Client.shared(" in path.read_text(encoding="utf-8")]
     assert {str(path.relative_to(root)) for path in places} == {
-        "delivery/task.py",
         "sinks/context.py",
         "source/brokers.py",
     }
