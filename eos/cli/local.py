@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eos.cli.console import print_facts, print_table, tell
-from eos.cli.earlier_verbs import EarlierVerbs
 
 if TYPE_CHECKING:
     from eos.local.clusters import ClusterInstance
     from eos.local.instances import Instance
 
 app = typer.Typer(
-    cls=EarlierVerbs,
     no_args_is_help=True,
     help="A real Pulsar with transactions on this machine, for tests and trials.",
 )

@@ -8,8 +8,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from eos.cli.app import typer_app
-from eos.cli.earlier_verbs import MOVED
+from eos.cli.app import MOVED, typer_app
 from eos.errors import InvalidInput
 
 
