@@ -8,9 +8,9 @@ from typing import Final
 from eos.doctor.check import Check, care, good, unknown
 from eos.errors import InvalidInput, NetworkError, Unanswered
 from eos.preflight.recovery import danger
-from eos.preflight.tried_versions import PULSAR
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.version import PULSAR
 
 SKEW_S: Final = 5.0
 """Seconds by which a broker's clock may differ from this machine's. It tells its time in whole seconds."""

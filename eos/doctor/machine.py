@@ -16,8 +16,8 @@ from typing import Final
 import google_crc32c
 
 from eos.doctor.check import Check, care, good, unknown
-from eos.preflight.tried_versions import PACKAGES, SPARK, minor, numbers
 from eos.spark import capabilities
+from eos.version import PACKAGES, SPARK, minor, numbers
 
 _OLDEST_PYARROW: Final = 18
 _PATIENCE_S: Final = 30.0

@@ -14,11 +14,15 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from eos.errors import NetworkError
-from eos.preflight.tried_versions import RACE_SEEN, numbers
 from eos.pulsar.net.admin import Admin
+from eos.version import numbers
 
 SETTING: Final = "numTransactionReplayThreadPoolSize"
 """Of broker.conf; its default is the number of the machine's cores."""
+
+RACE_SEEN: Final = ("4.0.0", "4.2.4", "5.0.0-M1")
+"""The versions of Pulsar whose class `TableView` was seen to have the race: by tests/contract/SnapshotRace.java, with
+the broker's own class."""
 
 _RACE_UP_TO: Final = (4, 2, 4)
 """Releases before this one are taken for racing too: the class was there without a lock before."""

@@ -14,8 +14,8 @@ import pytest
 from eos.doctor.check import Check, CheckVerdict
 from eos.doctor.machine import checksums, machine, pulsar_client, pyarrow, versions, workers
 from eos.local.jars import PULSAR_VERSION
-from eos.preflight.tried_versions import PACKAGES, PULSAR, SPARK, minor
 from eos.spark import capabilities
+from eos.version import PACKAGES, PULSAR, SPARK, minor
 
 CONSTRAINTS = Path(__file__).resolve().parents[3] / "requirements/constraints.txt"
 DOCS = Path(__file__).resolve().parents[3] / "docs"
