@@ -15,7 +15,6 @@ from statestore.checkpoint import moved_metadata
 from statestore.checkpoint.cut import cut_of, names_its_place
 from statestore.checkpoint.files import HadoopFiles
 from statestore.errors import CutFailed, NotFound, StateStoreError
-from statestore.savepoints import marker_retention
 from statestore.savepoints.savepoint import Savepoint, check_name
 from statestore.savepoints.store import SavepointStore
 
@@ -59,7 +58,7 @@ def create(
     """
     store = SavepointStore.of(source, options, spark)
     made = make(store, name, batch_id, operators)
-    marker_retention.tell_sink(store, store.address, made.query)
+    store.tell_sink(store.address, made.query)
     return made
 
 
@@ -136,7 +135,7 @@ def restore_to(
             uri = address.at(path).uri
             store.hadoop.write(uri, moved_metadata(store.hadoop.read(uri), address.uri), overwrite=True)
         prepare(restored)
-    marker_retention.tell_sink(store, address, restored.query)
+    store.tell_sink(address, restored.query)
     return restored
 
 
@@ -247,4 +246,4 @@ def delete(name: str, tree: str, *, options: Mapping[str, object] | None = None)
         _remove_files(store, name)
     if name in known and known[name].source:
         source = store.address.at(BkAddress.parse(known[name].source, options).path)
-        marker_retention.tell_sink(store, source, known[name].query)
+        store.tell_sink(source, known[name].query)

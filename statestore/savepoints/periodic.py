@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.logs import read_query_id
 from statestore.errors import InvalidInput, StateStoreError
-from statestore.savepoints import bookkeeper, marker_retention
+from statestore.savepoints import bookkeeper
 from statestore.savepoints.savepoint import Savepoint, check_name
 from statestore.savepoints.store import SavepointStore
 
@@ -136,7 +136,7 @@ class Schedule:
             except StateStoreError as error:
                 failures.append(f"savepoint {one.name} could not be deleted: {error}")
         if ready:
-            marker_retention.tell_sink(store, store.address, query)
+            store.tell_sink(store.address, query)
         return tuple(deleted), tuple(failures)
 
 

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eos.commit.registration import KEEP, REGISTRATION
 from statestore.bk.address import BkAddress
 from statestore.checkpoint.cut import Cut
+from statestore.checkpoint.logs import METADATA
 from statestore.checkpoint.place import check_free
 from statestore.errors import StateStoreError
 from statestore.hadoop.file_systems import Hadoop
@@ -109,6 +111,28 @@ class SavepointStore:
             NotFound: there is none of that name.
         """
         self._ask("delete", name)
+
+    def tell_sink(self, checkpoint: BkAddress, query: str) -> None:
+        """Write the batch of a query's oldest savepoint into its checkpoint; without a savepoint remove the file.
+
+        A savepoint at batch n can be brought in step with the sink's output as long as the control log has the MARKERs
+        after n. The sink keeps those of its newest thousand batches, and all since the batch that this file names. It
+        looks at the file when it starts, and every hundred batches, or more often where it keeps fewer than a thousand.
+        So a crash before it leaves the sink with the older word: its newest thousand are kept all the same.
+
+        Args:
+            checkpoint: where the query runs. Nothing is done if nothing is there, or no sink of this project has used
+                it.
+            query: its id.
+        """
+        if any(self.hadoop.status(checkpoint.at(name).uri) is None for name in (REGISTRATION, METADATA)):
+            return
+        batches = [one.batch_id for one in self.all() if one.query == query and one.state == "ready"]
+        kept = checkpoint.at(KEEP).uri
+        if batches:
+            self.hadoop.replace(kept, json.dumps({"markers_since": min(batches) + 1}).encode())
+        else:
+            self.hadoop.delete(kept)
 
     def _ask(self, call: str, *arguments: object) -> Any:
         with self.hadoop.explained(self.address.uri):

@@ -11,7 +11,7 @@ from statestore.bk.address import BkAddress
 from statestore.checkpoint.cut import Cut
 from statestore.errors import CutFailed, InvalidInput, NotFound, Unavailable
 from statestore.hadoop.file_systems import Hadoop, Status
-from statestore.savepoints import bookkeeper, marker_retention
+from statestore.savepoints import bookkeeper
 from statestore.savepoints.savepoint import Savepoint, check_name
 from statestore.savepoints.store import SavepointStore
 
@@ -110,7 +110,7 @@ def test_the_sink_is_told_which_markers_the_oldest_savepoint_needs() -> None:
 
     def tell(*savepoints: Savepoint) -> str | None:
         store.made[:] = savepoints
-        marker_retention.tell_sink(store, checkpoint, "a-query")
+        store.tell_sink(checkpoint, "a-query")
         return files.get(kept)
 
     one, two = (Savepoint(str(batch), "ready", SOURCE, 0, batch, "a-query") for batch in (0, 5))

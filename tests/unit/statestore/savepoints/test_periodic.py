@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from statestore.bk.address import BkAddress
 from statestore.errors import CutFailed, InvalidInput, Unavailable
 from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints import bookkeeper, marker_retention, periodic
+from statestore.savepoints import bookkeeper, periodic
 from statestore.savepoints.periodic import Periodic, Schedule, periodic_savepoints
 from statestore.savepoints.savepoint import Savepoint
 from statestore.savepoints.store import SavepointStore
@@ -41,6 +41,9 @@ class Tree(SavepointStore):
         if name == self.undeletable:
             raise Unavailable("ZooKeeper is away")
         self.there[:] = [one for one in self.there if one.name != name]
+
+    def tell_sink(self, checkpoint: BkAddress, query: str) -> None:
+        pass
 
     @property
     def names(self) -> list[str]:
@@ -79,7 +82,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(SavepointStore, "of", lambda *_, **__: world.tree)
     monkeypatch.setattr(bookkeeper, "create", world.create)
     monkeypatch.setattr(bookkeeper, "delete", lambda name, *_, **__: world.tree.delete(name))
-    monkeypatch.setattr(marker_retention, "tell_sink", lambda *_: None)
     monkeypatch.setattr(periodic, "read_query_id", lambda _: world.query)
     return world
 

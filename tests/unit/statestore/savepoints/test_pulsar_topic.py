@@ -13,7 +13,7 @@ from statestore.bk.address import BkAddress
 from statestore.checkpoint.cut import Cut
 from statestore.errors import NotFound
 from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints import bookkeeper, marker_retention, pulsar_topic
+from statestore.savepoints import bookkeeper, pulsar_topic
 from statestore.savepoints.savepoint import Savepoint
 from statestore.savepoints.store import SavepointStore
 
@@ -113,7 +113,7 @@ def test_deleting_a_savepoint_leaves_another_whose_name_only_looks_like_ours(
     store: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Played, "of", lambda *_: store)
-    monkeypatch.setattr(marker_retention, "tell_sink", lambda *_: None)
+    monkeypatch.setattr(Played, "tell_sink", lambda *_: None)
     for name in ("mine", "mine-cut"):
         store.tree.savepoints[name] = Savepoint(name, "ready", SOURCE, 0)
     bookkeeper.delete("mine", SOURCE)
