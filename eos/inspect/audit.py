@@ -24,7 +24,7 @@ from eos.commit.ports import MessagePort
 from eos.config import Cluster
 from eos.doctor.sinks import EMPTY_LOG, log_of, read
 from eos.errors import TopicMissing
-from eos.inspect.missing_entries import MissingEntries
+from eos.inspect.deletions import MissingEntries
 from eos.inspect.rows import TopicRows
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
