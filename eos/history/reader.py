@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from eos.bookkeeper import Bookies, LedgerMetadata, LedgerReader, LedgerReadError
 from eos.errors import DamagedFrame, EosError
-from eos.history.offload.errors import OffloadError
+from eos.history.offload import OffloadError
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.segments import Segment, Segments
 from eos.history.stored_entry import entry_of

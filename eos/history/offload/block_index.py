@@ -16,7 +16,7 @@ from itertools import pairwise
 from google.protobuf.message import DecodeError
 
 from eos.bookkeeper.wire.bookkeeper_pb2 import LedgerMetadataFormat
-from eos.history.offload.errors import OffloadDamaged, OffloadUnknown
+from eos.history.offload import OffloadDamaged, OffloadUnknown
 
 MAGIC, STREAMING_MAGIC = 0xDE47DE47, 0x3D1FB0BC
 _HEAD = struct.Struct(">IIqqII")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from eos.history.offload import OffloadDamaged
 from eos.history.offload.block_index import BlockIndex, OffloadBlock
-from eos.history.offload.errors import OffloadDamaged
 from eos.history.offload.stored_object import CHUNK_BYTES, StoredObject, Window
 
 MAGIC, PADDING = 0xFBDBABCB, 0xFEDCDEAD

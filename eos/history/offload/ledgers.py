@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from eos.errors import DamagedFrame
+from eos.history.offload import OffloadDamaged, OffloadMissing
 from eos.history.offload.block_index import parse_index
 from eos.history.offload.block_reader import BlockReader
-from eos.history.offload.errors import OffloadDamaged, OffloadMissing
 from eos.history.offload.location import OffloadLocation
 from eos.history.offload.map_file import MapFileReader
 from eos.history.offload.stored_object import CHUNK_BYTES, StoredObject, storage_errors

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 from eos.config import FILE
 from eos.credentials import SecretUnreadable, text_of
 from eos.errors import InvalidInput
-from eos.history.offload.errors import OffloadUnavailable
+from eos.history.offload import OffloadUnavailable
 from eos.history.offload.stored_object import storage_errors
 
 GOOGLE_PATIENCE = timedelta(seconds=20)

@@ -13,7 +13,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from eos.bookkeeper.wire.bookkeeper_pb2 import LedgerMetadataFormat
-from eos.history.offload.errors import OffloadDamaged
+from eos.history.offload import OffloadDamaged
 from eos.history.offload.sequence_file import SequenceFile
 from eos.history.offload.stored_object import CHUNK_BYTES, StoredObject
 

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from eos.history.offload.errors import OffloadDamaged, OffloadUnknown
+from eos.history.offload import OffloadDamaged, OffloadUnknown
 from eos.history.offload.stored_object import CHUNK_BYTES, StoredObject, Window
 
 MAX_VALUE_BYTES = 128 * 1024 * 1024

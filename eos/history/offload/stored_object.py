@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-from eos.history.offload.errors import OffloadDamaged, OffloadMissing, OffloadUnavailable
+from eos.history.offload import OffloadDamaged, OffloadMissing, OffloadUnavailable
 
 CHUNK_BYTES = 4 * 1024 * 1024
 """How many bytes one request asks for, unless an entry is larger. Each costs a round trip, and so much memory."""

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from pyarrow import fs
 
-from eos.history.offload.errors import OffloadMissing, OffloadUnavailable
+from eos.history.offload import OffloadMissing, OffloadUnavailable
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.offload.location import offload_location
 from eos.history.stored_entry import verified

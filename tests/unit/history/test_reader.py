@@ -7,7 +7,7 @@ import pytest
 
 from eos.bookkeeper import Bookies, Digest, LedgerMetadata, LedgerState
 from eos.bookkeeper.wire.digest import StoredEntries
-from eos.history.offload.errors import OffloadMissing
+from eos.history.offload import OffloadMissing
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.reader import HistoryReader, HistoryUnavailable
 from eos.history.segments import Segment, Segments

@@ -5,8 +5,8 @@ import struct
 import pytest
 
 from eos.bookkeeper.wire.bookkeeper_pb2 import LedgerMetadataFormat
+from eos.history.offload import OffloadDamaged, OffloadUnknown
 from eos.history.offload.block_index import STREAMING_MAGIC, OffloadBlock, parse_index
-from eos.history.offload.errors import OffloadDamaged, OffloadUnknown
 from tests.vectors.offloads import ledgers
 
 

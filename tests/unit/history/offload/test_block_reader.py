@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eos.history.offload.errors import OffloadDamaged
+from eos.history.offload import OffloadDamaged
 from tests.unit.history.offload.conftest import Storage
 from tests.vectors.offloads import TOPIC, UUID, ledgers
 

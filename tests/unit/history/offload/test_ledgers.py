@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eos.history.offload.errors import OffloadDamaged, OffloadError, OffloadMissing
+from eos.history.offload import OffloadDamaged, OffloadError, OffloadMissing
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.stored_entry import verified
 from tests.unit.history.offload.conftest import Storage

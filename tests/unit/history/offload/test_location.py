@@ -7,7 +7,7 @@ import pyarrow.fs
 import pytest
 
 from eos.errors import InvalidInput
-from eos.history.offload.errors import OffloadUnavailable
+from eos.history.offload import OffloadUnavailable
 from eos.history.offload.location import GOOGLE_PATIENCE, OffloadLocation, offload_location
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from eos.history.offload import sequence_file
-from eos.history.offload.errors import OffloadDamaged, OffloadError, OffloadUnknown
+from eos.history.offload import OffloadDamaged, OffloadError, OffloadUnknown, sequence_file
 from eos.history.offload.sequence_file import SequenceFile
 from eos.history.offload.stored_object import StoredObject
 
