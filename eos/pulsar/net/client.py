@@ -15,11 +15,10 @@ from eos.pulsar.net.broker_lookup import BrokerLookup, coordinators_allowed, top
 from eos.pulsar.net.consumer import RetainingSubscription
 from eos.pulsar.net.coordinator import Coordinator
 from eos.pulsar.net.entries import MAX_BYTES, MAX_PERMITS, EntryReader
-from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.pool import Pool
 from eos.pulsar.net.position_reader import PositionReader
-from eos.pulsar.net.producer import Producer
+from eos.pulsar.net.producer import FrameLimits, Producer
 from eos.pulsar.net.reader import PERMITS, Reader
 from eos.pulsar.net.subscription import Initial, Subscription
 from eos.pulsar.net.transactions import Transactions

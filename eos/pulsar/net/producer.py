@@ -12,13 +12,12 @@ from typing import Protocol
 
 from eos.errors import EosError, Fenced, FrameTooLarge, InvalidInput, NetworkError, Refused, Unanswered
 from eos.pulsar.net.connection import Connection
-from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight, waited
 from eos.pulsar.net.transactions import Transactions
 from eos.pulsar.protocol.producer import ENDED, ProducerIdentity, ProducerSession, State
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
-from eos.pulsar.protocol.topics import full_name
+from eos.pulsar.protocol.topics import full_name, whole_topic
 from eos.pulsar.wire.batch import FRAME_RESERVE, Chunk
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.compression import shrunk
@@ -30,6 +29,44 @@ from eos.pulsar.wire.txn import TxnId
 
 _LARGE_RECORD_BYTES = 16 * 1024
 """Above this a record of its own is compressed: below, a round trip costs more than its bytes."""
+
+
+_CUT = 8
+"""A refused frame teaches an eighth of its size: from 1 MiB to 256 bytes within the five tries of a batch."""
+
+
+class FrameLimits:
+    """The size that frames of a topic may have, as far as refusals have shown: bytes of payload, by whole topic.
+
+    A broker tells its own limit when a connection begins. A topic may have a smaller one, the topic policy
+    `maxMessageSize`, which only the admin API tells: a frame above it is refused with NotAllowedError. Nothing is ever
+    sent again inside a transaction, so what a refusal teaches serves the next one.
+    """
+
+    def __init__(self) -> None:
+        self._learned: dict[str, int] = {}
+        self._guard = threading.Lock()
+
+    @property
+    def learned(self) -> dict[str, int]:
+        """A copy of all of them, to be learned by another process."""
+        with self._guard:
+            return dict(self._learned)
+
+    def of(self, topic: str) -> int | None:
+        """Return the limit of a topic; None where none was learned."""
+        with self._guard:
+            return self._learned.get(whole_topic(topic))
+
+    def refused(self, partition: str, size: int) -> None:
+        """Learn from a refused frame. Args: the physical topic; the frame's bytes of payload."""
+        self.learn({whole_topic(partition): max(1, size // _CUT)})
+
+    def learn(self, limits: Mapping[str, int]) -> None:
+        """Learn what another process has; the smaller limit counts."""
+        with self._guard:
+            for topic, limit in limits.items():
+                self._learned[topic] = min(limit, self._learned.get(topic, limit))
 
 
 class _Framing(Protocol):

@@ -18,7 +18,7 @@ from eos.delivery.delivery import Write
 from eos.delivery.path import DriverPath, TaskPath
 from eos.delivery.row_writer import WriteReport
 from eos.errors import CommitUnknown, InvalidInput, NotCommitted, Unanswered
-from eos.pulsar.net.frame_limits import FrameLimits
+from eos.pulsar.net.producer import FrameLimits
 from eos.pulsar.wire.txn import TxnId
 
 TXN = TxnId(0, 7)

@@ -18,8 +18,8 @@ from eos.delivery.row_writer import BatchTransaction, WriteSettings
 from eos.delivery.task import new_carrier, transaction_property
 from eos.delivery.task_failure import written
 from eos.errors import InvalidInput, NetworkError, Unanswered
-from eos.pulsar.net.frame_limits import FrameLimits
 from eos.pulsar.net.in_flight import InFlight
+from eos.pulsar.net.producer import FrameLimits
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.frames import Frame
