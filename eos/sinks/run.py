@@ -35,7 +35,7 @@ from eos.sinks.metrics import Metrics, timing
 from eos.sinks.options import SinkOptions
 from eos.spark import jobs, stages
 from eos.spark import query as spark
-from eos.spark.garbage import OldGarbage
+from eos.spark.jobs import OldGarbage
 from eos.steps import Step
 
 log = logging.getLogger("eos.sink")

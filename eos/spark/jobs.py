@@ -7,6 +7,8 @@ them. Beside a micro-batch of a few rows that is much: `collect` and `ArrowFunct
 
 from __future__ import annotations
 
+import gc
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -22,6 +24,9 @@ from eos.spark.pyspark_api import PythonEvalType, local_connect_and_auth, map_in
 
 _SAYS_WHY_S = 60
 """Seconds for Spark to say whether a job failed, once it has sent all that it had."""
+
+COLLECT_EVERY_S = 300.0
+"""Between two collections: each holds the driver up for about a tenth of a second."""
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """A function over the record batches of one Spark partition, as `mapInArrow` takes it."""
@@ -97,3 +102,26 @@ def run_to_end(df: DataFrame) -> int:
     (STATE_STORE_COMMIT_VALIDATION_FAILED).
     """
     return int(df._jdf.queryExecution().toRdd().count())
+
+
+class OldGarbage:
+    """Frees objects in Spark's JVM in time that Python no longer uses.
+
+    A Java object of py4j and the methods that were called of it refer to each other (`JavaObject._methods`,
+    `JavaMember.container`), so Python frees it by its collector alone, and until then the JVM keeps what it stands for:
+    of each batch a plan. An object that outlives a batch's second collection is old, and Python looks at old objects
+    once they have grown by a quarter: in a driver that does little else that is once in a thousand batches.
+
+    Args: seconds between two collections; a clock.
+    """
+
+    def __init__(self, every_s: float = COLLECT_EVERY_S, clock: Callable[[], float] = time.monotonic) -> None:
+        self._every_s, self._clock = every_s, clock
+        self._last = clock()
+
+    def collect(self) -> None:
+        """Collect all generations if it is time to, and the caller's program has Python collect at all."""
+        now = self._clock()
+        if now - self._last >= self._every_s and gc.isenabled():
+            self._last = now
+            gc.collect()

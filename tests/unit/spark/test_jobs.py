@@ -5,10 +5,13 @@ Spark's end of the socket is played here, so that each version of PySpark shows 
 
 from __future__ import annotations
 
+import gc
 import io
 import socket
 import struct
 import threading
+import weakref
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +20,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from eos.spark.failures import PERMANENT, is_permanent
-from eos.spark.jobs import _few, collect
+from eos.spark.jobs import OldGarbage, _few, collect
 
 SCHEMA = pa.schema([("value", pa.int64())])
 
@@ -128,3 +131,58 @@ def test_what_the_rows_themselves_bring_about_is_permanent(state: str) -> None:
 )
 def test_all_else_may_pass(error: Exception) -> None:
     assert not is_permanent(error)
+
+
+# ---- objects that Python no longer uses
+
+
+class Knot:
+    """An object that refers to itself, as those of py4j do."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+def old_knot() -> weakref.ref[Knot]:
+    """Return a reference to garbage in the oldest generation."""
+    knot = Knot()
+    gc.collect()
+    return weakref.ref(knot)
+
+
+@pytest.fixture
+def only_by_us() -> Iterator[None]:
+    """Python collects nothing old by itself meanwhile."""
+    before = gc.get_threshold()
+    gc.set_threshold(before[0], before[1], 1_000_000)
+    yield
+    gc.set_threshold(*before)
+
+
+def test_what_is_old_is_freed_when_its_time_has_come(only_by_us: None) -> None:
+    now = [1_000.0]
+    old = OldGarbage(300.0, lambda: now[0])
+    first = old_knot()
+    now[0] += 299
+    old.collect()
+    assert first() is not None, "it was not time"
+    now[0] += 1
+    old.collect()
+    assert first() is None
+    second = old_knot()
+    now[0] += 299
+    old.collect()
+    assert second() is not None, "it counts from the collection before"
+
+
+def test_a_program_that_has_switched_the_collector_off_is_left_alone(only_by_us: None) -> None:
+    old = OldGarbage(0.0)
+    knot = old_knot()
+    gc.disable()
+    try:
+        old.collect()
+        assert knot() is not None
+    finally:
+        gc.enable()
+    old.collect()
+    assert knot() is None
