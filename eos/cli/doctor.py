@@ -52,9 +52,8 @@ def doctor(
     from dataclasses import asdict
 
     from eos.doctor.check import CheckVerdict
-    from eos.doctor.checkup import checkup, readers_not_told
+    from eos.doctor.checkup import checkup, job_needs, readers_not_told
     from eos.doctor.doctor import Doctor, ReaderState, summary
-    from eos.doctor.job_needs import job_needs
     from eos.doctor.leftovers import Leftover, remove_leftovers
     from eos.errors import InvalidInput, Refused
     from eos.pulsar.net.admin import Admin

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from eos.doctor import job_needs
+from eos.doctor import checkup
 from eos.doctor.check import Check, CheckVerdict
 from eos.errors import NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin
@@ -88,13 +88,13 @@ def no_machine_and_no_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(*_: object) -> Iterator[Check]:
         return iter(())
 
-    monkeypatch.setattr(job_needs, "machine", nothing)
-    monkeypatch.setattr(job_needs, "brokers", nothing)
-    monkeypatch.setattr(job_needs, "number_of_topics", lambda *_: Check("topics", CheckVerdict.GOOD, ""))
+    monkeypatch.setattr(checkup, "machine", nothing)
+    monkeypatch.setattr(checkup, "brokers", nothing)
+    monkeypatch.setattr(checkup, "number_of_topics", lambda *_: Check("topics", CheckVerdict.GOOD, ""))
 
 
 def verdicts(cluster: Cluster, sink: str | None = "rows") -> dict[str, CheckVerdict]:
-    found = job_needs.job_needs(cast(Client, cluster), cast(Admin, cluster), "public/default", sink, [ROWS])
+    found = checkup.job_needs(cast(Client, cluster), cast(Admin, cluster), "public/default", sink, [ROWS])
     return {one.about: one.verdict for one in found}
 
 
