@@ -16,7 +16,6 @@ from statestore.cli import (
     files,
     ledgers,
     rehearsal,
-    rescaling,
     restore,
     savepoint,
     transfer,
@@ -36,7 +35,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     difference.diff,
     *ledgers.COMMANDS,
     restore.restore,
-    rescaling.rescale,
+    transfer.rescale,
     drill.drill_report,
 )
 for _command in _COMMANDS:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from statestore import rewriting
-from statestore.cli import rescaling
+from statestore.cli import transfer
 from statestore.cli.app import typer_app
 from statestore.rewriting import Rescaled
 
@@ -31,7 +31,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         more["progress"](1, 2, 300)
         return Rescaled(target, "id", 4, 5, 2, partitions, 70, ("dedupe",))
 
-    monkeypatch.setattr(rescaling, "spark_for", spark_for)
+    monkeypatch.setattr(transfer, "spark_for", spark_for)
     monkeypatch.setattr(rewriting, "rescale", rescale)
     return found
 
