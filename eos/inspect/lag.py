@@ -18,8 +18,7 @@ from eos.errors import EntriesGone, InvalidInput
 from eos.pulsar.net.admin import if_there
 from eos.pulsar.net.read_proof import LOOKS
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.entry_port import SILENCE_S
-from eos.source.silence import USUAL_TIMEOUT, Silence
+from eos.source.silence import SILENCE_S, USUAL_TIMEOUT, Silence
 
 if TYPE_CHECKING:
     from eos.pulsar.net.admin import Admin

@@ -14,9 +14,8 @@ from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption import Decrypt
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.entry_port import SILENCE_S, Open
 from eos.source.errors import Damaged, lost, refused
-from eos.source.silence import USUAL_TIMEOUT, ReadTimeout, Silence
+from eos.source.silence import SILENCE_S, USUAL_TIMEOUT, Open, ReadTimeout, Silence
 
 LOOK_BACK = (100, 10_000)
 """Entries to look back for the first chunk of a message: so many, and if it is not among them, so many."""

@@ -17,10 +17,9 @@ from contextlib import closing
 from eos.errors import EntriesGone
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.entry_port import SILENCE_S, Open
 from eos.source.errors import lost
 from eos.source.ranges import Range
-from eos.source.silence import ReadTimeout, Silence
+from eos.source.silence import SILENCE_S, Open, ReadTimeout, Silence
 
 LOOKS = 8
 """How often the last message is asked for, at most, where the topic is written to faster than it answers.

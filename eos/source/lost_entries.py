@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 
 from eos.errors import EosError, InvalidInput
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.entry_port import Open
 from eos.source.errors import lost
 from eos.source.lost_ledgers import KindOf, passed_between
 from eos.source.offsets import Position
+from eos.source.silence import Open
 
 if TYPE_CHECKING:
     from eos.pulsar.net.admin import EntryKind

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 
 from eos.errors import EosError, InvalidInput
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.entry_port import Open
 from eos.source.errors import lost
 from eos.source.offsets import Position
+from eos.source.silence import Open
 
 if TYPE_CHECKING:
     from eos.pulsar.net.admin import EntryKind  # not at run time: with httpx, a third of what a worker's start takes

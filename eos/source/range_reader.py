@@ -25,13 +25,12 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.txn import TxnId
 from eos.source.chunked_messages import whole_messages
 from eos.source.compacted_topic import newest_messages
-from eos.source.entry_port import SILENCE_S, Entries, Open
 from eos.source.errors import Damaged, DataLost, lost, refused
 from eos.source.lost_entries import Gaps, no_admin_api
 from eos.source.lost_ledgers import KindOf, not_known
 from eos.source.offsets import Position
 from eos.source.ranges import Found, Range
-from eos.source.silence import USUAL_TIMEOUT, ReadTimeout, Silence
+from eos.source.silence import SILENCE_S, USUAL_TIMEOUT, Entries, Open, ReadTimeout, Silence
 
 BATCH_BYTES = 1024 * 1024
 """Bytes of the entries that are decoded together, about, once they are decompressed; a larger entry comes alone."""

@@ -1,4 +1,4 @@
-"""How long a read waits when nothing comes of it, although its end is stored.
+"""Readers of whole entries, and how long a read waits when nothing comes of it, although its end is stored.
 
 A broker is silent while it skips aborted entries, which is right and may last, and while it can't read what comes next:
 its bookies are down, or a ledger is lost. To a reader both look the same. They differ in where a reader stands that
@@ -16,12 +16,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from eos.errors import NetworkError, Unanswered
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.entry_port import SILENCE_S, Entries, Open
 
 log = logging.getLogger("eos.source")
+
+SILENCE_S = 1.0
+"""Seconds without an entry before the broker is asked whether the end is still there."""
 
 READ_TIMEOUT_S = 300.0
 """Seconds without a message, or a move, until a read fails, unless said otherwise: longer than a bookie's restart."""
@@ -34,6 +38,41 @@ LONG_SILENCE = 4
 
 _SAID_AFTER = 64
 _LEAST_STEPS = 4  # of a time: a longer step is a process that was stopped, not a broker that is silent
+
+
+class Entries(Protocol):
+    """A reader of whole entries, in order (`eos.pulsar.net.entries.EntryReader`)."""
+
+    def read(self, timeout_s: float) -> list[Entry]:
+        """Return what has arrived; an empty list after so many seconds of silence.
+
+        Raises EntriesGone when entries were left out. The next call goes on after them.
+        """
+        ...
+
+    def last_message_id(self) -> tuple[EntryId | None, EntryId | None]:
+        """Return the last entry that can be delivered, and the reader's own position."""
+        ...
+
+    def begin_again(self) -> None:
+        """Join the topic again, at the next read, after the last entry that was read."""
+        ...
+
+    def close(self) -> None:
+        """Leave the topic."""
+        ...
+
+
+class Open(Protocol):
+    """Opens a reader."""
+
+    def __call__(self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> Entries:
+        """Open a reader.
+
+        Args: the physical topic; the first entry, None for the earliest; how many messages to send ahead; whether a
+        message is known to be stored at the first entry. Then the reader begins with it, or raises EntriesGone.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from contextlib import closing
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.chunked_messages import LOOK_BACK, back_from
-from eos.source.entry_port import SILENCE_S, Open
+from eos.source.silence import SILENCE_S, Open
 
 NOTHING = EntryId(-1, -1)
 """An entry before all that is stored."""

@@ -12,11 +12,10 @@ from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 from eos.source.chunked_messages import whole_messages
-from eos.source.entry_port import SILENCE_S
 from eos.source.offsets import Position
 from eos.source.range_reader import first_behind, read_range
 from eos.source.ranges import Range
-from eos.source.silence import LONG_SILENCE, ReadTimeout
+from eos.source.silence import LONG_SILENCE, SILENCE_S, ReadTimeout
 from tests.unit.source.fake_brokers import at
 
 LIMIT_S = 40.0
