@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from statestore.drills import SPARK
 from statestore.drills.judge import rows
 from statestore.drills.judge.accounting import Expected
-from statestore.drills.spark import SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

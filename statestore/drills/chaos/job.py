@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eos.local.jvm import QUICK_START
+from statestore.drills import SPARK, STORE
 from statestore.drills.chaos.driver_events import DriverEvents, Watch, Word, keep_standard_output, say
 from statestore.drills.judge.rows import SCHEMA
-from statestore.drills.spark import SPARK, STORE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
