@@ -9,6 +9,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
 
 FIRST_ENTRIES = 100
@@ -16,6 +17,29 @@ FIRST_ENTRIES = 100
 
 FASTEST = 4.0
 """How much one batch may raise or lower the limit, at most: a single slow batch says little."""
+
+
+LONGEST_WAIT_S = 15 * 60.0
+"""How long a micro-batch waits for `minEntriesPerTrigger`, unless said otherwise: as of Spark's Kafka source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a micro-batch may hold.
+
+    Attributes:
+        entries: at most so many entries of all topics together; a producer that batches puts many messages in one.
+        bytes: about so many bytes, by the size of the entries seen last.
+        seconds: as many entries as take about so long, by what the batches before took.
+        least_entries: it waits until so many are there.
+        longest_wait_s: seconds after the batch before beyond which it no longer does.
+    """
+
+    entries: int | None = None
+    bytes: int | None = None
+    seconds: float | None = None
+    least_entries: int | None = None
+    longest_wait_s: float = LONGEST_WAIT_S
 
 
 class Pace:

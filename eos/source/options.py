@@ -23,7 +23,7 @@ from eos.pulsar.net.service_url import addresses, refuse_tls_in_vain, refuse_use
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name
 from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption_keys import key_files
-from eos.source.bookie_options import bookie_addresses, bookie_tls
+from eos.source.batch_pace import LONGEST_WAIT_S, Limits
 from eos.source.boundaries import Boundary, parse_boundary
 from eos.source.range_splitter import PART_BYTES
 from eos.source.silence import LEAST_READ_TIMEOUT_S, READ_TIMEOUT_S
@@ -33,30 +33,8 @@ READ_FROM: Final = ("brokers", "bookies", "auto")
 """Where ranges are read; the first is the default. `eos.source.segment_path` has what they mean."""
 
 
-LONGEST_WAIT_S = 15 * 60.0
-"""How long a micro-batch waits for `minEntriesPerTrigger`, unless said otherwise: as of Spark's Kafka source."""
-
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(rf"(\d{{1,9}}) ?({'|'.join(_UNITS_S)})")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much a micro-batch may hold.
-
-    Attributes:
-        entries: at most so many entries of all topics together; a producer that batches puts many messages in one.
-        bytes: about so many bytes, by the size of the entries seen last.
-        seconds: as many entries as take about so long, by what the batches before took.
-        least_entries: it waits until so many are there.
-        longest_wait_s: seconds after the batch before beyond which it no longer does.
-    """
-
-    entries: int | None = None
-    bytes: int | None = None
-    seconds: float | None = None
-    least_entries: int | None = None
-    longest_wait_s: float = LONGEST_WAIT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +125,8 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         limits=limits if limits != Limits() else None,
         admin_url=_admin_url(read),
         read_from=read.one_of("read.from", READ_FROM),
-        bookie_addresses=bookie_addresses(read.text("bookie.addresses")),
-        bookie_tls=bookie_tls(read.flag("bookie.tls", False), read.tls("bookie.")),
+        bookie_addresses=_bookie_addresses(read.text("bookie.addresses")),
+        bookie_tls=_bookie_tls(read.flag("bookie.tls", False), read.tls("bookie.")),
         offload=_offload(read),
         min_partitions=read.number("minPartitions") or 1,
         part_bytes=read.number("maxBytesPerPartition") or PART_BYTES,
@@ -232,6 +210,39 @@ class _Read:
         if found is None or int(found[1]) == 0:
             raise InvalidInput(f"{name}={value!r} can't be read. Give a number with ms, s, m, h or d, such as 15m.")
         return int(found[1]) * _UNITS_S[found[2]]
+
+
+def _bookie_addresses(text: str | None) -> tuple[tuple[str, str], ...]:
+    """Return id and "host:port" of each bookie that the option `bookie.addresses` names.
+
+    Raises InvalidInput where a bookie has no host or no port.
+    """
+    pairs = [one.strip().partition("=") for one in text.split(",")] if text is not None else []
+    for bookie, _, address in pairs:
+        host, _, port = address.rpartition(":")
+        if not bookie or not host or not port.isdecimal():
+            raise InvalidInput(
+                f"bookie.addresses={text!r} must name each bookie with its host and port, with commas between them, as "
+                'in "bookie-0=10.0.0.5:3181,bookie-1=10.0.0.6:3181". Bookies whose id is an address need no entry.'
+            )
+    return tuple((bookie, address) for bookie, _, address in pairs)
+
+
+def _bookie_tls(wanted: bool, given: Tls) -> Tls | None:
+    """Return how TLS with bookies goes; None for none.
+
+    Args: whether `bookie.tls` is true; what the other options of TLS with bookies say.
+
+    Raises InvalidInput for half of a client certificate, and for what has no effect without TLS.
+    """
+    if (given.certificate is None) != (given.key is None):
+        raise InvalidInput("bookie.tls_certificate and bookie.tls_key belong together. Give both or neither.")
+    if not wanted and given != Tls():
+        raise InvalidInput(
+            "the options bookie.tls_… have no effect without TLS, and bookie.tls is not true. Connections to bookies "
+            "would be in plain text. Give bookie.tls=true too, or leave those options out."
+        )
+    return given if wanted else None
 
 
 def _limits(read: _Read) -> Limits:

@@ -20,10 +20,10 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from eos.errors import EosError
-from eos.source.batch_pace import FIRST_ENTRIES, Minimum, Pace
+from eos.source.batch_pace import FIRST_ENTRIES, Limits, Minimum, Pace
 from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import Offsets
-from eos.source.options import Limits, SourceOptions
+from eos.source.options import SourceOptions
 from eos.source.segment_path import SegmentPlan
 from eos.source.stream_plan import StreamPlan
 from eos.source.tasks import RangePartition, read_partition

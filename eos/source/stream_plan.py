@@ -30,11 +30,10 @@ from typing import Protocol
 
 from eos.errors import TopicMissing
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.batch_pace import Minimum, Pace
+from eos.source.batch_pace import Limits, Minimum, Pace
 from eos.source.boundaries import Boundary, check_named
 from eos.source.errors import DataLost, gone, lost, overtaken, unselected
 from eos.source.offsets import BEGINNING, Offsets, Position
-from eos.source.options import Limits
 from eos.source.pinned_start import PinnedStarts, StoredPlaces
 from eos.source.range_splitter import Splitter, whole
 from eos.source.ranges import Range, TopicState

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.batch_pace import FIRST_ENTRIES, Minimum, Pace
+from eos.source.batch_pace import FIRST_ENTRIES, Limits, Minimum, Pace
 from eos.source.boundaries import Boundary
-from eos.source.options import Limits
 from eos.source.ranges import Found
 from eos.source.stream_plan import StreamPlan
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, entries

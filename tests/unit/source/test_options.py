@@ -11,8 +11,9 @@ import pytest
 from eos.config import Credentials, OAuth2, Tls
 from eos.errors import InvalidInput
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.batch_pace import Limits
 from eos.source.boundaries import Boundary
-from eos.source.options import Limits, SourceOptions, kind_of, parse_options
+from eos.source.options import SourceOptions, kind_of, parse_options
 from eos.source.table import ANSWERS, OPTIONS, SYNONYMS, Kind
 
 URL = "pulsar://localhost:6650"

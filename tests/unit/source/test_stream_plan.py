@@ -7,9 +7,9 @@ import json
 import pytest
 
 from eos.errors import InvalidInput
+from eos.source.batch_pace import Limits
 from eos.source.boundaries import Boundary
 from eos.source.offsets import BEGINNING, Offsets, Position
-from eos.source.options import Limits
 from eos.source.ranges import Range
 from eos.source.stream_plan import StreamPlan, shares
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
