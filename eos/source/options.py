@@ -213,10 +213,7 @@ class _Read:
 
 
 def _bookie_addresses(text: str | None) -> tuple[tuple[str, str], ...]:
-    """Return id and "host:port" of each bookie that the option `bookie.addresses` names.
-
-    Raises InvalidInput where a bookie has no host or no port.
-    """
+    """Return id and "host:port" of each bookie of `bookie.addresses`. Raises InvalidInput for one without either."""
     pairs = [one.strip().partition("=") for one in text.split(",")] if text is not None else []
     for bookie, _, address in pairs:
         host, _, port = address.rpartition(":")
@@ -229,9 +226,7 @@ def _bookie_addresses(text: str | None) -> tuple[tuple[str, str], ...]:
 
 
 def _bookie_tls(wanted: bool, given: Tls) -> Tls | None:
-    """Return how TLS with bookies goes; None for none.
-
-    Args: whether `bookie.tls` is true; what the other options of TLS with bookies say.
+    """Return how TLS with bookies goes; None for none. Args: whether `bookie.tls` is true; what `bookie.tls_…` say.
 
     Raises InvalidInput for half of a client certificate, and for what has no effect without TLS.
     """
