@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from eos.cli.client_conf import KEYS
 from eos.credentials import OAUTH2
 from eos.metrics import opentelemetry, prometheus
-from eos.metrics.figures import FIGURES
+from eos.metrics.figures import FIGURES, Figure
+from eos.metrics.source_figures import SOURCE_FIGURES
 from eos.schema.primitives import PRIMITIVES
 from eos.schema.spark_types import OF_PRIMITIVES
 from eos.source.columns import PARTS
@@ -25,15 +26,15 @@ from tools import command_pages, configuration_table, output_schemas
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-def sink_figures() -> str:
-    """Return the table of the figures of a sink, by the names of both exporters."""
+def figures(of: Iterable[Figure]) -> str:
+    """Return the table of figures, by the names of both exporters."""
     rows = (
         (
             f"`{prometheus.name_of(one)}`<br>`{opentelemetry.name_of(one)}`, {opentelemetry.unit_of(one)}",
             ", ".join(f"`{label}`" for label in one.labels),
             f"{one.kind}: {one.meaning}",
         )
-        for one in FIGURES
+        for one in of
     )
     return _table(rows, "figure | labels | meaning")
 
@@ -93,7 +94,8 @@ def _table(rows: Iterable[tuple[str, ...]], head: str = "option | default | mean
 
 
 DRAWN = (
-    (DOCS / "reference" / "metrics.md", "sink figures", sink_figures),
+    (DOCS / "reference" / "metrics.md", "sink figures", partial(figures, FIGURES)),
+    (DOCS / "reference" / "metrics.md", "source figures", partial(figures, SOURCE_FIGURES)),
     (DOCS / "reference" / "source.md", "source columns", source_columns),
     (DOCS / "reference" / "schemas.md", "primitive types", primitive_types),
     (DOCS / "how-to" / "state-on-bookkeeper.md", "bk options", bk_options),

@@ -61,7 +61,7 @@ class Figure:
     """One figure.
 
     Attributes:
-        name: in words with dots and underscores, without a prefix and without its unit.
+        name: in words with dots and underscores, beginning with what it is of, without its unit.
         kind: how it adds up.
         unit: "seconds", "bytes", or what is counted, in the singular.
         labels: names of its labels, in the order of their values.
@@ -76,40 +76,46 @@ class Figure:
 
 
 BATCHES: Final = Figure(
-    "batches",
+    "sink.batches",
     "counter",
     "batch",
     ("sink", "outcome"),
     "finished batches, by outcome: committed, replayed, failed, unknown",
 )
 FAILURES: Final = Figure(
-    "failures",
+    "sink.failures",
     "counter",
     "failure",
     ("sink", "error"),
     "calls that raised, by the error's class (Stopped for a query that was stopped in the batch)",
 )
 TRANSACTIONS: Final = Figure(
-    "transactions",
+    "sink.transactions",
     "counter",
     "transaction",
     ("sink",),
     "transactions opened, or tries without one. Some tries failed if there are more than committed batches",
 )
-ROWS: Final = Figure("rows", "counter", "row", ("sink", "topic"), "rows committed")
+ROWS: Final = Figure("sink.rows", "counter", "row", ("sink", "topic"), "rows committed")
 PAYLOAD: Final = Figure(
-    "payload",
+    "sink.payload",
     "counter",
     "bytes",
     ("sink", "topic"),
     "bytes of values, keys and properties committed, before compression",
 )
 FRAMES: Final = Figure(
-    "frames", "counter", "frame", ("sink", "topic"), "frames committed. A frame has many rows and is sent in one piece"
+    "sink.frames",
+    "counter",
+    "frame",
+    ("sink", "topic"),
+    "frames committed. A frame has many rows and is sent in one piece",
 )
-DURATION: Final = Figure("batch.duration", "histogram", "seconds", ("sink",), "time of a committed batch in the sink")
+DURATION: Final = Figure(
+    "sink.batch.duration", "histogram", "seconds", ("sink",), "time of a committed batch in the sink"
+)
 STEP_TIME: Final = Figure(
-    "step.time",
+    "sink.step.time",
     "counter",
     "seconds",
     ("sink", "step"),
@@ -117,10 +123,10 @@ STEP_TIME: Final = Figure(
     f'In "{DELIVERY}" rows are computed, sent and acknowledged',
 )
 LAST_COMMIT: Final = Figure(
-    "last_commit.timestamp", "gauge", "seconds", ("sink",), "when a batch was last committed, in Unix time"
+    "sink.last_commit.timestamp", "gauge", "seconds", ("sink",), "when a batch was last committed, in Unix time"
 )
 OPEN_AGE: Final = Figure(
-    "open_transaction.age",
+    "sink.open_transaction.age",
     "gauge",
     "seconds",
     ("sink",),

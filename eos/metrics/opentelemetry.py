@@ -1,4 +1,4 @@
-"""A sink's figures for OpenTelemetry. Needs the extra `spark-pulsar-eos[opentelemetry]`: the API alone.
+"""The figures of sinks and sources for OpenTelemetry. Needs the extra `spark-pulsar-eos[opentelemetry]`: the API alone.
 
 Where they go is the business of the application's SDK: without one, nothing is kept. Set its meter provider before an
 `OpenTelemetryMetrics` is made.
@@ -10,12 +10,16 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from eos.metrics import figures
 from eos.metrics.batch import FinishedBatch, LiveSink
 from eos.metrics.figures import FIGURES, JOBS, TOPICS, Figure, Labels, OpenTransactions, missing
+from eos.metrics.source_figures import SOURCE_FIGURES, SourceFigures
 from eos.version import own_version
+
+if TYPE_CHECKING:
+    from eos.metrics.progress import Progress
 
 try:
     from opentelemetry import metrics as api
@@ -33,7 +37,8 @@ class OpenTelemetryMetrics:
     Args:
         meter_provider: of the SDK. None: the global one.
         jobs: the attribute `sink` of every job of `eos.write`, in place of its id.
-        topics: how many topics keep their names in the attribute `topic`. All others are "other".
+        topics: how many topics keep their names in the attribute `topic`. All others are "other". Those of sources,
+            which are partitions, are counted apart.
     """
 
     def __init__(
@@ -42,9 +47,12 @@ class OpenTelemetryMetrics:
         provider = api.get_meter_provider() if meter_provider is None else meter_provider
         meter = api.get_meter("eos", own_version(), provider)
         self._labels = Labels(jobs, topics)
+        self._sources = SourceFigures(Labels(jobs, topics))
         self._open = _open_of(provider)
         self._record: dict[Figure, Record] = {
-            figure: _instrument(meter, figure) for figure in FIGURES if figure is not figures.OPEN_AGE
+            figure: _instrument(meter, figure)
+            for figure in (*FIGURES, *SOURCE_FIGURES)
+            if figure is not figures.OPEN_AGE
         }
         age = figures.OPEN_AGE
         meter.create_observable_gauge(name_of(age), [self._ages], unit=unit_of(age), description=age.meaning)
@@ -52,6 +60,10 @@ class OpenTelemetryMetrics:
     def __call__(self, batch: FinishedBatch) -> None:
         """Count a finished batch."""
         self._add(figures.figures_of(batch, self._labels, time.time()))
+
+    def on_progress(self, progress: Progress) -> None:
+        """Note what a micro-batch says of its sources. Give this method to `eos.listener`."""
+        self._add(self._sources.figures_of(progress, time.time()))
 
     def watch(self, sink: LiveSink) -> None:
         """Show the age of this sink's open transaction whenever the SDK asks."""
@@ -69,7 +81,7 @@ class OpenTelemetryMetrics:
 
 def name_of(figure: Figure) -> str:
     """Return a figure's name as OpenTelemetry has it: words with dots, without the unit."""
-    return f"eos.sink.{figure.name}"
+    return f"eos.{figure.name}"
 
 
 def unit_of(figure: Figure) -> str:

@@ -1,4 +1,4 @@
-"""Spark's progress of each micro-batch beside what the sink says of it, for those on call.
+"""Spark's progress of each micro-batch beside what the sink and the source say of it, for those on call.
 
 Spark asks no figures of `foreachBatch`: in its progress the sink has -1 rows, and what is observed
 (`DataFrame.observe`) in the batch function does not appear; only what is observed before `writeStream` does (Spark
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +24,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from eos.metrics.batch import FinishedBatch
+from eos.metrics.partition_lag import PartitionLag, partition_lags
 from eos.steps import Step
 
 log = logging.getLogger("eos.progress")
@@ -41,10 +43,13 @@ class Progress:
         spark: Spark's progress, with `numInputRows`, `durationMs`, `stateOperators`, `observedMetrics` and others.
         written: the report of each sink that was given the listener. Empty where no such sink was in the batch
             function.
+        lags: what the batch has left unread of each physical topic of the query's sources `format("pulsar")`. Topics
+            of which it has left nothing are not there.
     """
 
     spark: StreamingQueryProgress
     written: tuple[FinishedBatch, ...]
+    lags: tuple[PartitionLag, ...] = ()
 
     def line(self) -> str:
         """Return the batch in one line."""
@@ -57,6 +62,8 @@ class Progress:
             f"{' with ' if longest else ''}{', '.join(f'{name} {seconds:.3f}' for name, seconds in longest)}",
             *map(_of_sink, self.written),
         ]
+        if self.lags:
+            parts.append(_of_lags(self.lags, time.time()))
         if spark.stateOperators:
             parts.append(f"state {sum(one.numRowsTotal for one in spark.stateOperators):,} rows")
         parts += [f"observed {name} {row.asDict()}" for name, row in spark.observedMetrics.items()]
@@ -71,6 +78,13 @@ def _of_sink(batch: FinishedBatch) -> str:
     )
 
 
+def _of_lags(lags: Sequence[PartitionLag], now: float) -> str:
+    entries, least = sum(one.entries for one in lags), "" if all(one.whole for one in lags) else "at least "
+    oldest_ms = min((one.oldest_ms for one in lags if one.oldest_ms is not None), default=None)
+    age = "" if oldest_ms is None else f", the oldest {max(0.0, now - oldest_ms / 1_000):,.0f} s old"
+    return f"{least}{entries:,} entries left in {len(lags)} partitions{age}"
+
+
 def tell(progress: Progress) -> None:
     """Log a batch in one line of level INFO, by the logger `eos.progress`."""
     log.info("%s", progress.line())
@@ -79,7 +93,7 @@ def tell(progress: Progress) -> None:
 class ProgressListener(StreamingQueryListener):
     """Joins the two; made by `eos.listener`. It is an observer of the sink, and a listener of Spark."""
 
-    def __init__(self, then: Callable[[Progress], object]) -> None:
+    def __init__(self, then: Sequence[Callable[[Progress], object]]) -> None:
         self._then = then
         self._finished: dict[tuple[str, int], tuple[FinishedBatch, ...]] = {}
         self._lock = threading.Lock()
@@ -102,7 +116,9 @@ class ProgressListener(StreamingQueryListener):
         spark = event.progress
         with self._lock:
             written = self._finished.pop((str(spark.runId), spark.batchId), ())
-        self._then(Progress(spark, written))
+        lags = tuple(lag for source in spark.sources for lag in partition_lags(source))
+        for then in self._then:
+            then(Progress(spark, written, lags))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Do nothing."""
@@ -114,7 +130,7 @@ class ProgressListener(StreamingQueryListener):
             self._finished = {key: batches for key, batches in self._finished.items() if key[0] != run}
 
 
-def listener(then: Callable[[Progress], object] = tell) -> ProgressListener:
+def listener(*then: Callable[[Progress], object]) -> ProgressListener:
     """Join Spark's progress of each micro-batch with the figures of the sinks in it.
 
     Give the listener to the sink, `eos.sink(..., metrics=listener)`, and to Spark,
@@ -122,7 +138,8 @@ def listener(then: Callable[[Progress], object] = tell) -> ProgressListener:
     batches. Only the sink reports these.
 
     Args:
-        then: called for each micro-batch, in a thread of Spark's listeners. Default: a line of level INFO by the logger
-            `eos.progress`. Spark logs an error of `then`, which does not reach the query.
+        then: functions that are called in turn for each micro-batch, in a thread of Spark's listeners, such as
+            `PrometheusMetrics().on_progress`. Default: `eos.metrics.progress.tell`, a line of level INFO by the logger
+            `eos.progress`. Spark logs an error of one, which does not reach the query.
     """
-    return ProgressListener(then)
+    return ProgressListener(then or (tell,))

@@ -1,4 +1,4 @@
-"""A sink's figures for Prometheus. Needs the extra `spark-pulsar-eos[prometheus]`.
+"""The figures of sinks and sources for Prometheus. Needs the extra `spark-pulsar-eos[prometheus]`.
 
 The metrics lie in a registry of prometheus_client. How they get out of the process is the caller's choice:
 `start_http_server`, a web framework's route, or `push_to_gateway` at the end of a job.
@@ -10,11 +10,15 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from eos.metrics import figures
 from eos.metrics.batch import FinishedBatch, LiveSink
 from eos.metrics.figures import FIGURES, JOBS, TOPICS, Figure, Labels, OpenTransactions, missing
+from eos.metrics.source_figures import SOURCE_FIGURES, SourceFigures
+
+if TYPE_CHECKING:
+    from eos.metrics.progress import Progress
 
 try:
     from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
@@ -28,7 +32,7 @@ _UNITS: Final = ("seconds", "bytes")
 
 def name_of(figure: Figure) -> str:
     """Return a figure's name as Prometheus has it: base unit, and `_total` for what only grows."""
-    words = ["eos_sink", figure.name.replace(".", "_")]
+    words = ["eos", figure.name.replace(".", "_")]
     if figure.unit in _UNITS:
         words.append(figure.unit)
     if figure.kind == "counter":
@@ -42,16 +46,22 @@ class PrometheusMetrics:
     Args:
         registry: where the metrics are. Several of these objects on one registry share them.
         jobs: the label `sink` of every job of `eos.write`, in place of its id.
-        topics: how many topics keep their names in the label `topic`. All others are "other".
+        topics: how many topics keep their names in the label `topic`. All others are "other". Those of sources, which
+            are partitions, are counted apart.
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY, *, jobs: str = JOBS, topics: int = TOPICS) -> None:
         self._metrics = _in(registry)
         self._labels = Labels(jobs, topics)
+        self._sources = SourceFigures(Labels(jobs, topics))
 
     def __call__(self, batch: FinishedBatch) -> None:
         """Count a finished batch."""
         self._metrics.add(figures.figures_of(batch, self._labels, time.time()))
+
+    def on_progress(self, progress: Progress) -> None:
+        """Note what a micro-batch says of its sources. Give this method to `eos.listener`."""
+        self._metrics.add(self._sources.figures_of(progress, time.time()))
 
     def watch(self, sink: LiveSink) -> None:
         """Show the age of this sink's open transaction whenever the registry is asked."""
@@ -66,7 +76,7 @@ class _Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.open = OpenTransactions()
         self._of: dict[Figure, Counter | Gauge | Histogram] = {}
-        for figure in FIGURES:
+        for figure in (*FIGURES, *SOURCE_FIGURES):
             if figure is not figures.OPEN_AGE:
                 self._of[figure] = _made(figure, registry)
         registry.register(_Ages(self.open))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from eos.backoff import retried
 from eos.config import prefixed
-from eos.errors import InvalidInput, NetworkError, Refused, TopicMissing
+from eos.errors import InvalidInput, NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import MAX_PERMITS, EntryReader
 from eos.pulsar.protocol.schemas import Registered
@@ -27,7 +27,7 @@ from eos.source.policy_warnings import FORBIDDEN, policy_warnings, setting_warni
 from eos.source.range_reader import first_behind
 from eos.source.range_splitter import Splitter, splitter, whole
 from eos.source.ranges import Found, Range, TopicState
-from eos.source.silence import ReadTimeout
+from eos.source.silence import SILENCE_S, ReadTimeout
 from eos.source.subscriptions import Subscriptions, too_old
 from eos.source.unfinished_chunks import Unfinished
 
@@ -211,8 +211,7 @@ class PulsarBrokers:
         if self._options.admin_url is None:
             raise InvalidInput(f"the admin API alone knows the ledgers of {topic}. Give admin.url")
         try:
-            with admin_api(self._options) as admin:
-                return admin.ledgers(topic)
+            return self.ledgers_now(topic)
         except Refused as refused:
             if refused.code not in FORBIDDEN:
                 raise
@@ -221,6 +220,22 @@ class PulsarBrokers:
                 "may consume "
                 "the topic. Give it that right, or leave out admin.url and minPartitions"
             ) from refused
+
+    def ledgers_now(self, topic: str) -> list[TopicLedger]:
+        """Return the ledgers of a physical topic, in their order, asked for once. Raises NetworkError."""
+        with admin_api(self._options) as admin:
+            return admin.ledgers(topic)
+
+    def publish_time(self, topic: str, entry: EntryId) -> int:
+        """Return when the first message at or after an entry was published, in milliseconds since 1970.
+
+        Raises Unanswered when none comes within a second or so, and what readers raise.
+        """
+        with self.open(topic, entry if entry.ledger >= 0 else None, 1) as reader:
+            found = next((one for one in reader.read(SILENCE_S) if one.id >= entry), None)
+        if found is None:
+            raise Unanswered(f"no message of {topic} came within {SILENCE_S:g} s that is stored at or after {entry}")
+        return found.metadata.publish_time
 
     def entry_kind(self, topic: str, entry: EntryId) -> EntryKind:
         """Return what a stored entry is, or that its ledger is gone, as the admin API knows it.

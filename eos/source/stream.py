@@ -20,8 +20,10 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from eos.errors import EosError
+from eos.metrics.partition_lag import KEY
 from eos.source.batch_pace import FIRST_ENTRIES, Limits, Minimum, Pace
 from eos.source.brokers import PulsarBrokers
+from eos.source.lag_meter import LagMeter
 from eos.source.offsets import Offsets
 from eos.source.options import SourceOptions
 from eos.source.segment_path import SegmentPlan
@@ -44,7 +46,8 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._values = values
-        self._opened: tuple[PulsarBrokers, StreamPlan] | None = None
+        self._opened: tuple[PulsarBrokers, StreamPlan, LagMeter] | None = None
+        self._end = Offsets({})
         self._segments = SegmentPlan(options)
 
     def initialOffset(self) -> dict[str, Any]:
@@ -63,11 +66,15 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next micro-batch."""
         limits = None if isinstance(limit, ReadAllAvailable) else self._options.limits
-        return self._plan.latest(Offsets.from_json(start), limits).as_json()
+        self._end = self._plan.latest(Offsets.from_json(start), limits)
+        return self._end.as_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the newest positions, for the query's progress."""
-        return self._plan.newest().as_json()
+        """Return the newest positions, and how far the batch that was just planned is behind, for the progress."""
+        newest = self._plan.newest()
+        lags = self._open()[2].measured(self._end, newest)
+        lag = {KEY: {one.topic: one.as_json() for one in lags}} if lags else {}
+        return {**newest.as_json(), **lag}
 
     def prepareForTriggerAvailableNow(self) -> None:
         """End the query at what the topics hold now."""
@@ -91,6 +98,9 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _plan(self) -> StreamPlan:
+        return self._open()[1]
+
+    def _open(self) -> tuple[PulsarBrokers, StreamPlan, LagMeter]:
         if self._opened is None:
             brokers = PulsarBrokers(self._options)
             limits = self._options.limits or Limits()
@@ -105,9 +115,12 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if limits.least_entries is not None
                 else None,
             )
-            self._opened = brokers, plan
+            # Without a limit only messages that came a moment ago are behind: not worth a question.
+            publish_time = None if self._options.limits is None else brokers.publish_time
+            ledgers = None if self._options.admin_url is None else brokers.ledgers_now
+            self._opened = brokers, plan, LagMeter(ledgers, publish_time, time.monotonic)
             self._warn_of_policies(brokers)
-        return self._opened[1]
+        return self._opened
 
     def _warn_of_policies(self, brokers: PulsarBrokers) -> None:
         if self._options.admin_url is not None:

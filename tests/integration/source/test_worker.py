@@ -16,7 +16,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 from pyspark.sql.worker.plan_data_source_read import records_to_arrow_batches
 
 from eos.by_name.data_source import PulsarDataSource
+from eos.metrics.partition_lag import KEY, PartitionLag
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.entry import Entry
 from eos.source.stream import PulsarStreamReader
 from pyspark_pulsar import DefaultSource
 from tests.conftest import MakeTopic
@@ -82,7 +84,31 @@ def test_a_limit_of_the_options_counts_unless_spark_asks_for_everything(
     assert limit == ReadMaxRows(2)
     assert reader.latestOffset(start, limit)["topics"] == {topic: str(places[1])}
     assert reader.latestOffset(start, ReadAllAvailable())["topics"] == {topic: str(places[2])}
+    assert KEY not in (reader.reportLatestOffset() or {}), "all was read"
     reader.stop()
+
+
+@pytest.mark.parametrize("knows_ledgers", [True, False])
+def test_the_report_says_what_a_batch_leaves_unread(
+    pulsar: Any, ours: Client, admin: Any, make_topic: MakeTopic, knows_ledgers: bool
+) -> None:
+    topic = make_topic("left")
+    write(ours, topic, "a", "b", "c")
+    admin("PUT", topic, "unload")  # a new ledger begins
+    write(ours, topic, "d", "e")
+    given = {"service.url": pulsar.service_url, "topic": topic, "subscription": "job", "startingOffsets": "earliest"}
+    given |= {"admin.url": pulsar.admin_url} if knows_ledgers else {}
+    reader = _streamReader(source(**given, maxEntriesPerTrigger="1"), TEXT)
+    reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+    reported = reader.reportLatestOffset() or {}
+    (lag,) = (PartitionLag.from_json(*one) for one in reported[KEY].items())
+    reader.stop()
+    with ours.entry_reader(topic, None) as entries:
+        stored: list[Entry] = []
+        while len(stored) < 5:
+            stored += entries.read(10)
+    assert (lag.entries, lag.whole) == ((4, True) if knows_ledgers else (2, False))
+    assert lag.oldest_ms == stored[1].metadata.publish_time
 
 
 @pytest.mark.parametrize("options", [{}, {"endingTime": "1"}])

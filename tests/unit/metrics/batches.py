@@ -1,11 +1,15 @@
-"""Finished batches and live sinks to tell exporters of."""
+"""Finished batches, live sinks and progress of sources to tell exporters of."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from eos.metrics.batch import FinishedBatch
+from eos.metrics.partition_lag import PartitionLag
+from eos.metrics.progress import Progress
 
 FLIGHTS, DELAYS = "persistent://public/default/flights", "persistent://public/default/delays"
 
@@ -37,6 +41,18 @@ def finished(**different: Any) -> FinishedBatch:
 def failed(error: str, outcome: str = "failed") -> FinishedBatch:
     """Return a batch whose call has raised."""
     return finished(**NOTHING, outcome=outcome, error=error, attempts=1)
+
+
+def source(*topics: str, rows: int = 100) -> Any:
+    """Return the progress of a source of ours that has read so far in these physical topics."""
+    end = {"version": 1, "topics": dict.fromkeys(topics, "8:13")}
+    return SimpleNamespace(endOffset=json.dumps(end), latestOffset=None, numInputRows=rows)
+
+
+def read(*lags: PartitionLag, **different: Any) -> Progress:
+    """Return the progress of a batch that has read two partitions, but for what is different."""
+    facts: dict[str, Any] = {"id": "0a1b", "name": "counts", "sources": [source(f"{FLIGHTS}-0", f"{FLIGHTS}-1")]}
+    return Progress(SimpleNamespace(**facts | different), (), lags)  # type: ignore[arg-type]
 
 
 @dataclass(eq=False)

@@ -24,7 +24,7 @@ promtool = pytest.mark.skipif(
 Series = Mapping[str, str]
 """What Prometheus has scraped each minute, in promtool's notation, by the series."""
 
-GOOD: Series = {
+SINK: Series = {
     "batches_total{outcome='committed'}": f"0+2x{MINUTES}",
     "batches_total{outcome='replayed'}": f"0 1x{MINUTES}",
     "batches_total{outcome='unknown'}": f"0x{MINUTES}",
@@ -36,35 +36,48 @@ GOOD: Series = {
     "last_commit_timestamp_seconds": f"0+60x{MINUTES}",
     "open_transaction_age_seconds": f"5x{MINUTES}",
 }
+SOURCE: Series = {
+    "lag_entries{topic='a'}": f"0 7 9 0x{MINUTES}",
+    "lag_entries{topic='b'}": f"0x{MINUTES}",
+    "oldest_unread_age_seconds": f"2x{MINUTES}",
+    "last_batch_timestamp_seconds": f"0+60x{MINUTES}",
+}
+GOOD: Series = {
+    **{f"eos_sink_{name}": values for name, values in SINK.items()},
+    **{f"eos_source_{name}": values for name, values in SOURCE.items()},
+}
 """An hour with two batches a minute, after one restart."""
 
 DEAD: Series = {series: values.rsplit("x", 1)[0] + "x30 stale" for series, values in GOOD.items()}
 """The same hour with a driver that dies in its middle: the target is down, and its series end."""
 
 BAD: dict[str, tuple[Series, dict[str, str]]] = {
-    "EosReadersWait": ({"open_transaction_age_seconds": "0+3x60"}, {}),
+    "EosReadersWait": ({"eos_sink_open_transaction_age_seconds": "0+3x60"}, {}),
     "EosDriverGone": (DEAD, {}),
-    "EosCommitUnknown": ({"batches_total{outcome='unknown'}": "0x54 1x5"}, {}),
-    "EosQueryFailed": ({"failures_total{error='NotCommitted'}": "0x54 1x5"}, {"error": "NotCommitted"}),
-    "EosBatchesRepeated": ({"transactions_total": "0+3x60"}, {}),
+    "EosCommitUnknown": ({"eos_sink_batches_total{outcome='unknown'}": "0x54 1x5"}, {}),
+    "EosQueryFailed": ({"eos_sink_failures_total{error='NotCommitted'}": "0x54 1x5"}, {"error": "NotCommitted"}),
+    "EosBatchesRepeated": ({"eos_sink_transactions_total": "0+3x60"}, {}),
     "EosBatchesSlow": (
         {
-            "batch_duration_seconds_bucket{le='30'}": "0+1x60",
-            "batch_duration_seconds_bucket{le='300'}": "0+1x60",
-            "batch_duration_seconds_bucket{le='600'}": "0+2x60",
+            "eos_sink_batch_duration_seconds_bucket{le='30'}": "0+1x60",
+            "eos_sink_batch_duration_seconds_bucket{le='300'}": "0+1x60",
+            "eos_sink_batch_duration_seconds_bucket{le='600'}": "0+2x60",
         },
         {},
     ),
-    "EosNothingCommitted": ({"last_commit_timestamp_seconds": "0+60x40 2400x19"}, {}),
-    "EosQueryRestarts": ({"batches_total{outcome='replayed'}": "0 1 2 3x57"}, {}),
+    "EosNothingCommitted": ({"eos_sink_last_commit_timestamp_seconds": "0+60x40 2400x19"}, {}),
+    "EosQueryRestarts": ({"eos_sink_batches_total{outcome='replayed'}": "0 1 2 3x57"}, {}),
+    "EosSourceBehind": ({"eos_source_lag_entries{topic='a'}": "0x40 7x19"}, {}),
+    "EosSourceLate": ({"eos_source_oldest_unread_age_seconds": "0+15x60"}, {}),
+    "EosSourceSilent": ({"eos_source_last_batch_timestamp_seconds": "0+60x40 2400x19"}, {}),
 }
-"""What is different from the good hour, and what labels the alert has beside the sink."""
+"""What is different from the good hour, and what labels the alert has beside the sink or the query."""
 
 
 def fires(folder: Path, series: Series, expected: Mapping[str, Mapping[str, str]]) -> None:
-    """See that of all alerts these fire at the end of the hour, with these labels beside the sink."""
+    """See that of all alerts these fire at the end of the hour, with these labels beside the sink or the query."""
     (folder / "alerts.yml").write_text(RULES)
-    fed = [{"series": _of_a_sink(name), "values": values} for name, values in series.items()]
+    fed = [{"series": _labelled(name), "values": values} for name, values in series.items()]
     asked = [
         {
             "eval_time": f"{MINUTES}m",
@@ -79,14 +92,18 @@ def fires(folder: Path, series: Series, expected: Mapping[str, Mapping[str, str]
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _of_a_sink(series: str) -> str:
+def _labelled(series: str) -> str:
     name, _, labels = series.partition("{")
-    return f"eos_sink_{name}{{sink='flights'{', ' + labels if labels else '}'}"
+    own = "query='counts'" if name.startswith("eos_source_") else "sink='flights'"
+    return f"{name}{{{own}{', ' + labels if labels else '}'}"
 
 
 def _alert(summary: str, labels: Mapping[str, str]) -> dict[str, object]:
-    told = summary.replace("{{ $labels.sink }}", "flights")
-    return {"exp_labels": {"sink": "flights", **labels}, "exp_annotations": {"summary": told}}
+    own = {"query": "counts"} if "$labels.query" in summary else {"sink": "flights"}
+    told = summary
+    for label, value in own.items():
+        told = told.replace(f"{{{{ $labels.{label} }}}}", value)
+    return {"exp_labels": {**own, **labels}, "exp_annotations": {"summary": told}}
 
 
 def test_the_alerts_are_those_of_the_page() -> None:

@@ -14,11 +14,13 @@ from prometheus_client import CollectorRegistry
 
 from eos.metrics.figures import FIGURES
 from eos.metrics.prometheus import PrometheusMetrics, name_of
-from tests.unit.metrics.batches import Live, failed, finished
+from eos.metrics.source_figures import SOURCE_FIGURES
+from tests.unit.metrics.batches import Live, failed, finished, read
 from tools.command_pages import verbs
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "how-to"
-NAME = re.compile(r"\b(eos_sink_\w+)(?:\{([^}]*)\})?")
+PAGES = ("metrics.md", "monitor-the-source.md")
+NAME = re.compile(r"\b(eos_(?:sink|source)_\w+)(?:\{([^}]*)\})?")
 BY = re.compile(r"\bby \(([^)]*)\)")
 SELECTED = re.compile(r"(\w+)(?:=~|!~|!=|=)\"")
 
@@ -30,6 +32,7 @@ def given() -> dict[str, set[str]]:
     metrics.watch(sink)
     for batch in (finished(), failed("NotCommitted")):
         metrics(batch)
+    metrics.on_progress(read())
     return {
         sample.name: set(sample.labels)
         for family in registry.collect()
@@ -50,8 +53,12 @@ def asked(board: Any) -> Iterator[str]:
 
 
 def alerts() -> list[str]:
-    """What metrics.md advises to ask."""
-    return re.findall(r"`([^`\n]*eos_sink_[^`\n]*)`", (DOCS / "metrics.md").read_text(encoding="utf-8"))
+    """What the pages advise to ask."""
+    return [one for page in PAGES for one in re.findall(r"^\| `([^`\n]*eos_[^`\n]*)`", text(page), re.MULTILINE)]
+
+
+def text(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("expression", [*asked(dashboard()), *alerts()])
@@ -65,7 +72,7 @@ def test_each_expression_asks_for_metrics_and_labels_that_are_there(expression: 
 
 def test_the_dashboard_shows_every_figure() -> None:
     shown = " ".join(asked(dashboard()))
-    assert [name for name in map(name_of, FIGURES) if name not in shown] == []
+    assert [name for name in map(name_of, (*FIGURES, *SOURCE_FIGURES)) if name not in shown] == []
 
 
 def test_the_dashboard_is_one_that_grafana_can_place() -> None:
@@ -84,7 +91,7 @@ def test_the_dashboard_is_one_that_grafana_can_place() -> None:
 
 def test_each_alert_names_a_command_that_there_is() -> None:
     commands = tuple(typed for typed, _ in verbs("eos"))
-    rows = re.findall(r"^\| `[^|]*eos_sink_.*\|$", (DOCS / "metrics.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = [row for page in PAGES for row in re.findall(r"^\| `[^|]*eos_.*\|$", text(page), re.MULTILINE)]
     assert len(rows) == len(alerts())
     for row in rows:
         named = re.findall(r"`(eos [^`]+)`", row.rpartition("|")[0].rpartition("|")[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ from pyspark.sql import Row
 
 import eos
 from eos.metrics import progress as module
+from eos.metrics.partition_lag import PartitionLag
 from eos.metrics.progress import Progress
 from tests.unit.metrics.batches import finished
 
@@ -27,6 +29,7 @@ def told(batch_id: int = 812, run: str = "run", **different: Any) -> Any:
         "durationMs": {"triggerExecution": 610, "walCommit": 41, "addBatch": 503, "getBatch": 0},
         "stateOperators": [],
         "observedMetrics": {},
+        "sources": [],
     }
     return SimpleNamespace(progress=SimpleNamespace(**facts | different))
 
@@ -77,6 +80,21 @@ def test_both_are_told_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
         "25 rows in 0.400 s with delivery 0.250, commit 0.062, attempts 2; state 1,200 rows; observed input "
         "{'rows': 20000}"
     ]
+
+
+def test_what_a_batch_has_left_unread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eos.metrics.progress.time.time", lambda: 1_700_000_034.2)
+    seen: list[Progress] = []
+    listener = eos.listener(seen.append, lambda progress: seen.append(progress))
+    lag = {"a": {"entries": 1_199, "oldest_ms": 1_700_000_000_000}, "b": {"entries": 1, "whole": False}}
+    newest = json.dumps({"version": 1, "topics": {"a": "8:1"}, "lag": lag})
+    listener.onQueryProgress(told(sources=[SimpleNamespace(latestOffset=newest), SimpleNamespace(latestOffset=None)]))
+    assert len(seen) == 2, "each function is called"
+    assert seen[0].line().endswith("; at least 1,200 entries left in 2 partitions, the oldest 34 s old")
+    assert seen[0].lags == (
+        PartitionLag(topic="a", entries=1_199, oldest_ms=1_700_000_000_000),
+        PartitionLag(topic="b", entries=1, whole=False),
+    )
 
 
 def test_a_query_without_a_name_and_a_sink_is_told_all_the_same() -> None:

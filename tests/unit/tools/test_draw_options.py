@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from eos.metrics.figures import FIGURES
 from statestore.hadoop.options import OPTIONS
 from tools import draw_options, output_schemas
 
@@ -23,7 +24,7 @@ def test_each_option_is_a_row_with_its_default_and_its_words() -> None:
     assert "| yes|yes|yes|`--token`|`EOS_TOKEN` |" in security
     assert "| `principal` | text | none | yes|||| | the role" in security
     assert "| `__key` | binary or string | the key, or null |" in draw_options.source_columns()
-    figures = draw_options.sink_figures()
+    figures = draw_options.figures(FIGURES)
     assert "| `eos_sink_payload_bytes_total`<br>`eos.sink.payload`, By | `sink`, `topic` | counter: bytes of" in figures
     assert [row.split("`")[1] for row in draw_options.bk_options().splitlines()[2:]] == [f"fs.bk.{o}" for o in OPTIONS]
 
