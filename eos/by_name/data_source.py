@@ -143,7 +143,8 @@ class PulsarDataSource(DataSource):
 
     def _checked(self, schema: StructType, options: SourceOptions) -> ValueSchema | None:
         shared = self._value_schema(options) if "value" in schema.fieldNames() else None
-        checked(schema, None if shared is None else shared.spark_type)
+        typed = None if shared is None else shared.spark_type
+        checked(schema, typed, keeps_damaged=options.on_damaged == "keep")
         return shared
 
     def _value_schema(self, options: SourceOptions) -> ValueSchema | None:

@@ -6,8 +6,10 @@ what it doesn't name isn't decoded. Without a schema it gets all of them, each i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +32,7 @@ from eos.pulsar.protocol.topics import split_partition
 from eos.pulsar.wire.decoding import Column, decode
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import Places
+from eos.pulsar.wire.message_id import EntryId
 from eos.source.errors import UnreadableMessage, stored_at
 from eos.source.value_schema import TypedValues
 from eos.spark.pyspark_api import arrow_schema, arrow_type
@@ -40,6 +43,8 @@ _ID = StructType(
 _BYTES: tuple[DataType, ...] = (BinaryType(), StringType())
 _TIME: tuple[DataType, ...] = (TimestampType(), LongType())
 
+DAMAGE, DAMAGED_VALUE = "__damage", "__damagedValue"
+
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
@@ -48,14 +53,16 @@ class MessagePart:
     Attributes:
         name: of the column.
         types: the types it is given in; the first is the default.
-        decoded: the decoder's column; None where the topic's name says it all.
+        decoded: the decoder's column; None where every message of a topic partition has the same.
         meaning: one line of the docs.
+        asked: whether only a query that names it gets it.
     """
 
     name: str
     types: tuple[DataType, ...]
     decoded: Column | None
     meaning: str
+    asked: bool = False
 
 
 PARTS: tuple[MessagePart, ...] = (
@@ -74,12 +81,36 @@ PARTS: tuple[MessagePart, ...] = (
         "__messageProperties", (MapType(StringType(), StringType()),), "properties", "the properties; perhaps none"
     ),
     MessagePart("__orderingKey", _BYTES, "ordering_key", "the ordering key, or null"),
+    MessagePart(
+        "__producerName", (StringType(),), "producer_name", "the name of the producer that sent it", asked=True
+    ),
+    MessagePart(
+        "__schemaVersion",
+        (LongType(), BinaryType()),
+        "schema_version",
+        "the version of the topic's schema that the producer named, from 0, or null",
+        asked=True,
+    ),
+    MessagePart(
+        DAMAGE,
+        (StringType(),),
+        None,
+        "with `onDamagedEntry=keep` why an entry or a message cannot be read, otherwise null",
+        asked=True,
+    ),
+    MessagePart(
+        DAMAGED_VALUE,
+        (BinaryType(),),
+        None,
+        "with `onDamagedEntry=keep` the payload of a message that cannot be read, as far as it is known",
+        asked=True,
+    ),
 )
-"""Every column, in the order of a read without a schema."""
+"""Every column: in the order of a read without a schema, and then those that a query must name."""
 
 _BY_NAME = {part.name: part for part in PARTS}
 
-ALL = StructType([StructField(part.name, part.types[0]) for part in PARTS])
+ALL = StructType([StructField(part.name, part.types[0]) for part in PARTS if not part.asked])
 """The columns of a read without a schema."""
 
 
@@ -88,11 +119,18 @@ def all_with(value: DataType) -> StructType:
     return StructType([StructField("value", value), *ALL.fields[1:]])
 
 
-def checked(schema: StructType, value: DataType | None = None) -> None:
-    """Raise InvalidInput for a column that the source doesn't have, or not in this type.
+def checked(schema: StructType, value: DataType | None = None, *, keeps_damaged: bool = False) -> None:
+    """Raise InvalidInput for a column that the source doesn't have, or not in this type, and for one that is missing.
 
-    Args: the declared schema; the type of `value` where the topics' schema gives it.
+    Args: the declared schema; the type of `value` where the topics' schema gives it; whether what can't be read comes
+    as a row that only the column for it tells from others.
     """
+    if keeps_damaged != (DAMAGE in schema.fieldNames()):
+        raise InvalidInput(
+            f"onDamagedEntry=keep and the column {DAMAGE} belong together: a row of what can't be read has nulls, and "
+            f'{DAMAGE} says why. Set the option and name the column, such as .schema("value binary, {DAMAGE} string"), '
+            "or neither."
+        )
     for field in schema.fields:
         part = _BY_NAME.get(field.name)
         if part is None:
@@ -124,7 +162,7 @@ class SourceColumns:
         if self._typed is not None:
             self._wanted |= self._typed.needs
         self._topic = topic
-        self._name, self._partition = split_partition(topic)
+        self._constants = dict(zip(("__topic", "__partition"), split_partition(topic), strict=True))
 
     def batch(self, entries: Sequence[Entry], without: Sequence[int] = ()) -> pa.RecordBatch:
         """Return the messages of these entries.
@@ -147,12 +185,34 @@ class SourceColumns:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
+    def of_unreadable_message(self, entry: Entry, row: int, why: str) -> pa.RecordBatch:
+        """Return the row of a message that can't be read: the columns that can, nulls for the others, and why.
+
+        Args: its entry; which of its messages; the words.
+        """
+        decoded = decode([entry], self._wanted | {"value"}).slice(row, 1)
+        known: dict[str, Any] = {DAMAGED_VALUE: decoded.column("value")[0].as_py()}
+        for part, field in zip(self._parts, self._schema, strict=True):
+            if part.decoded is not None and (part.name != "value" or self._typed is None):
+                with suppress(pa.ArrowInvalid):
+                    converted = _CONVERSIONS.get(part.decoded, _cast)(decoded.column(part.decoded), field.type)
+                    known[part.name] = converted[0].as_py()
+        return self._damaged(known, why)
+
+    def of_damaged_entry(self, entry: EntryId | None, why: str) -> pa.RecordBatch:
+        """Return the row of an entry that can't be read: where it is stored, where that is known, and why."""
+        place = None if entry is None else {"ledger": entry.ledger, "entry": entry.entry, "batchIndex": -1}
+        return self._damaged({"__messageId": place}, why)
+
+    def _damaged(self, known: Mapping[str, Any], why: str) -> pa.RecordBatch:
+        row = {**self._constants, **known, DAMAGE: why}
+        return pa.RecordBatch.from_pylist([{name: row.get(name) for name in self._schema.names}], schema=self._schema)
+
     def _column(
         self, part: MessagePart, field: pa.Field, decoded: pa.RecordBatch, entries: Sequence[Entry], messages: Places
     ) -> pa.Array:
         if part.decoded is None:
-            constant = self._name if part.name == "__topic" else self._partition
-            return pa.repeat(pa.scalar(constant, field.type), decoded.num_rows)
+            return pa.repeat(pa.scalar(self._constants.get(part.name), field.type), decoded.num_rows)
         column = decoded.column(part.decoded)
         convert = _CONVERSIONS.get(part.decoded, _cast)
         try:
@@ -189,8 +249,24 @@ def _message_id(column: pa.Array, target: pa.DataType) -> pa.Array:
     return pa.StructArray.from_arrays(column.flatten(), fields=list(target))
 
 
+def _version(column: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_binary(target):
+        return column
+    versions = column.dictionary_encode()  # few, of many messages
+    numbers = [_number(one.as_py()) for one in versions.dictionary]
+    return pa.array(numbers, target).take(versions.indices)
+
+
+def _number(version: bytes) -> int | None:
+    """Return a schema version, which the broker's registry writes in 8 bytes, as its number. Empty: there is none."""
+    if len(version) > 8:
+        raise pa.ArrowInvalid(f"a schema version of {len(version)} bytes")
+    return int.from_bytes(version, "big", signed=True) if version else None
+
+
 _CONVERSIONS: dict[Column, Callable[[pa.Array, pa.DataType], pa.Array]] = {
     "publish_time": _time,
     "event_time": _time,
     "message_id": _message_id,
+    "schema_version": _version,
 }

@@ -32,6 +32,7 @@ from eos.source.table import ANSWERS, FOREIGN, OPTIONS, SYNONYMS, Kind
 READ_FROM: Final = ("brokers", "bookies", "auto")
 """Where ranges are read; the first is the default. `eos.source.segment_path` has what they mean."""
 
+ON_DAMAGED: Final = ("fail", "skip", "keep")
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(rf"(\d{{1,9}}) ?({'|'.join(_UNITS_S)})")
@@ -48,7 +49,8 @@ class SourceOptions:
         start, end: where reading begins and ends; the end counts for batches only.
         subscription: the durable subscription of a streaming query; "" for a batch read.
         fail_on_data_loss: whether a proven loss ends the query, or is a warning.
-        skip_damaged: whether an entry or a message that can't be read is left out, with only a line in the log.
+        on_damaged: one of ON_DAMAGED: what becomes of an entry or a message that can't be read. It ends the query, is
+            left out with only a line in the log, or comes as a row that says why.
         max_message_bytes: bytes that an entry, or a message in chunks, may have once it is decompressed.
         limits: how much a micro-batch may hold; None: everything there is.
         admin_url: of the admin API, which tells of ledgers; None: ranges are read whole.
@@ -88,7 +90,7 @@ class SourceOptions:
     decryption_keys: KeyFiles = ()
     prefix: str | None = None
     reset_subscription: bool = False
-    skip_damaged: bool = False
+    on_damaged: str = ON_DAMAGED[0]
     max_message_bytes: int = MAX_BYTES
     read_timeout_s: float = READ_TIMEOUT_S
 
@@ -133,7 +135,7 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:
         compacted=_compacted(read, start, end),
         retain_while_reading=read.flag("retainWhileReading", False),
         typed=read.one_of("valueFormat", ("raw", "bytes", "schema")) == "schema",
-        skip_damaged=read.one_of("onDamagedEntry", ("fail", "skip")) == "skip",
+        on_damaged=read.one_of("onDamagedEntry", ON_DAMAGED),
         max_message_bytes=read.number("maxMessageBytes", 2**30) or MAX_BYTES,
         decryption_keys=() if (keys := read.text("decryption_keys")) is None else key_files(keys),
         prefix=read.text("subscriptionPrefix") or read.text("subscription"),

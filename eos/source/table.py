@@ -105,7 +105,8 @@ OPTIONS: tuple[SourceOption, ...] = (
         "onDamagedEntry",
         "`fail`",
         "for an entry whose bytes cannot be read, or a message that does not fit the column's type, `fail` ends the "
-        "query, and `skip` leaves it out with a warning.",
+        "query, `skip` leaves it out with a warning, and `keep` gives [a row that says "
+        "why](../how-to/monitor-the-source.md#keep-what-cannot-be-read).",
     ),
     _both(
         "maxMessageBytes",

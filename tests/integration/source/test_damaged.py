@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from eos.by_name.data_source import PulsarDataSource
 from eos.errors import InvalidInput
@@ -42,10 +43,15 @@ def with_damage(pulsar: Any, make_topic: MakeTopic) -> Callable[[str], tuple[str
 
 def table(pulsar: Any, topic: str, **options: str) -> list[bytes]:
     """Return the values of a topic, read in this process."""
+    return [row["value"] for row in read(pulsar, topic, None, **options)]
+
+
+def read(pulsar: Any, topic: str, columns: StructType | None, **options: str) -> list[dict[str, Any]]:
+    """Return the rows of a topic, read in this process, with these columns or all."""
     source = PulsarDataSource({"service.url": pulsar.service_url, "topic": topic} | options)
-    reader = source.reader(source.schema())
+    reader = source.reader(columns or source.schema())
     batches: Any = (batch for part in reader.partitions() for batch in reader.read(part))
-    return [row["value"] for batch in batches for row in batch.to_pylist()]
+    return [row for batch in batches for row in batch.to_pylist()]
 
 
 @pytest.mark.timeout(120)
@@ -61,6 +67,10 @@ def test_an_entry_that_nobody_can_read_ends_the_query_by_its_name_or_is_left_out
         assert table(pulsar, topic, ondamagedentry="skip") == [b"0", b"2", b"4"]
     assert f"entry {place} of {topic} can't be read" in "\n".join(caplog.messages)
     assert "onDamagedEntry=skip (2 so far" in "\n".join(caplog.messages)
+    columns = StructType([StructField(name, StringType()) for name in ("value", "__damage")])
+    kept = read(pulsar, topic, columns, ondamagedentry="keep")
+    assert [row["value"] for row in kept if row["__damage"] is None] == ["0", "2", "4"]
+    assert [place in row["__damage"] for row in kept if row["__damage"] is not None] == [True, False]
 
 
 @pytest.mark.timeout(240)

@@ -38,7 +38,7 @@ def schema(**types: Any) -> StructType:
 
 
 def rows(declared: StructType, *entries: Entry, topic: str = TOPIC) -> list[dict[str, Any]]:
-    checked(declared)
+    checked(declared, keeps_damaged="__damage" in declared.fieldNames())
     batch = SourceColumns(declared, topic).batch(entries)
     assert batch.schema.equals(to_arrow_schema(declared, timezone="UTC"))
     found: list[dict[str, Any]] = batch.to_pylist()

@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
-from eos.errors import InvalidInput
+from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.decoding import decode
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
 from eos.source.columns import ALL, SourceColumns, all_with, checked
-from eos.source.tasks import readable
+from eos.source.damage import DamagePolicy
+from eos.source.errors import UnreadableMessage
+from eos.source.offsets import BEGINNING
+from eos.source.ranges import Range
 from eos.source.value_schema import TypedValues, ValueSchema, shared_schema
 from tests.unit.schema.registered import field, golden, record, registered
 
@@ -110,10 +113,14 @@ def test_a_message_of_a_batch_is_named_by_its_place_in_it() -> None:
 def read_around(columns: SourceColumns, entries: Sequence[Entry]) -> tuple[list[Any], list[str]]:
     """Return the rows that can be read, and the words about each message that can't."""
     told: list[str] = []
-    found = [
-        row for batch in readable(columns, entries, lambda wrong: told.append(str(wrong))) for row in batch.to_pylist()
-    ]
-    return found, told
+
+    class Noted(DamagePolicy):
+        def __call__(self, damage: DamagedFrame | UnreadableMessage) -> None:
+            told.append(str(damage))
+            super().__call__(damage)
+
+    policy = Noted("skip", Range(TOPIC, BEGINNING, EntryId(8, 9)), columns)
+    return [row for batch in policy.readable(entries) for row in batch.to_pylist()], told
 
 
 def batch_of(values: Sequence[bytes], number: int) -> Entry:
