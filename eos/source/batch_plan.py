@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.boundaries import Boundary, check_named, place_of
+from eos.source.boundaries import Boundary, check_named, place_of, time_of
 from eos.source.errors import DataLost
 from eos.source.offsets import BEGINNING, Position, before
 from eos.source.ranges import Found, Range
@@ -133,7 +133,7 @@ def _entry(position: Position) -> EntryId:
 
 def _begin(brokers: BatchBrokers, topic: str, start: Boundary, last: EntryId | None) -> Position:
     if start.where == "time":
-        return Position(brokers.before_time(topic, start.time_ms), delivered=False)
+        return Position(brokers.before_time(topic, time_of(start, topic)), delivered=False)
     place = place_of(start, topic)
     if place == "earliest":
         return BEGINNING
@@ -160,6 +160,6 @@ def _warn_if_gone(brokers: BatchBrokers, topic: str, start: Boundary) -> None:
 
 def _finish(brokers: BatchBrokers, topic: str, end: Boundary, last: EntryId) -> EntryId:
     if end.where == "time":
-        return brokers.before_time(topic, end.time_ms)
+        return brokers.before_time(topic, time_of(end, topic))
     place = place_of(end, topic)
     return last if isinstance(place, str) else place

@@ -22,7 +22,8 @@ class Boundary:
 
     Attributes:
         where: "earliest", "latest", "time" or "entries".
-        time_ms: for "time": milliseconds since 1970.
+        time_ms: for "time": milliseconds since 1970, of every topic that `times` does not have.
+        times: for "time": {topic: milliseconds since 1970}; a topic's name stands for all its partitions.
         entries: for "entries": {topic: an entry, "earliest" or "latest"}; a topic's name stands for all its partitions.
         given: whether an option says so; else it is the default.
     """
@@ -31,6 +32,12 @@ class Boundary:
     time_ms: int = 0
     entries: Mapping[str, EntryId | Literal["earliest", "latest"]] = field(default_factory=dict)
     given: bool = True
+    times: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def named(self) -> set[str]:
+        """The topics that it says something of by their names."""
+        return {*self.entries, *self.times}
 
 
 def parse_boundary(
@@ -44,6 +51,8 @@ def parse_boundary(
     if by_offsets is not None and by_time is not None:
         raise InvalidInput(f"{offsets} and {time} are two ways to say the same. Give one of them.")
     if by_time is not None:
+        if by_time.lstrip().startswith("{"):
+            return Boundary("time", times={name: _time(time, text) for name, text in _object(time, by_time).items()})
         return Boundary("time", time_ms=_time(time, by_time))
     if by_offsets is None:
         return Boundary(default, given=False)
@@ -70,28 +79,56 @@ def place_of(boundary: Boundary, topic: str) -> EntryId | Literal["earliest", "l
     )
 
 
+def time_of(boundary: Boundary, topic: str) -> int:
+    """Return the time of a boundary on a physical topic, in milliseconds since 1970.
+
+    Raises InvalidInput when it names topics, and not this one.
+    """
+    if not boundary.times:
+        return boundary.time_ms
+    for name in (topic, split_partition(topic)[0]):
+        if name in boundary.times:
+            return boundary.times[name]
+    raise InvalidInput(
+        f"the times by topic say nothing of {topic}. Give a time for it, or for all partitions of its topic."
+    )
+
+
 def check_named(boundary: Boundary, topics: Iterable[str], option: str) -> None:
-    """Raise InvalidInput when offsets by topic name a topic that isn't read."""
+    """Raise InvalidInput when offsets or times by topic name a topic that isn't read."""
     read = {name for topic in topics for name in (topic, split_partition(topic)[0])}
-    if unread := sorted(boundary.entries.keys() - read):
+    if unread := sorted(boundary.named - read):
+        option = option.replace("Offsets", "Time") if boundary.times else option
         raise InvalidInput(f"{option} names {unread[0]}, which is not read. Read are {', '.join(sorted(read))}.")
 
 
 def _by_topic(option: str, text: str) -> dict[str, EntryId | Literal["earliest", "latest"]]:
-    expected = (
-        f'{option}={text!r} is neither a word it knows nor a JSON object such as {{"persistent://public/default/'
-        'flights-partition-0": "8:13"}, with "ledger:entry", "earliest" or "latest" for each topic'
-    )
+    return {name: _place(option, value) for name, value in _object(option, text).items()}
+
+
+_EXAMPLES = {
+    "Offsets": '"persistent://public/default/flights-partition-0": "8:13"}, with "ledger:entry", "earliest" or '
+    '"latest"',
+    "Time": '"persistent://public/default/flights": "2026-01-31T12:00:00+00:00"}, with a time',
+}
+
+
+def _object(option: str, text: str) -> dict[str, str]:
+    """Return what a JSON object says of each topic. Raises InvalidInput."""
+    example = next(one for kind, one in _EXAMPLES.items() if option.endswith(kind))
+    expected = f"{option}={text!r} is neither a word it knows nor a JSON object such as {{{example} for each topic"
     try:
         given = json.loads(text)
     except ValueError as error:
         raise InvalidInput(f"{expected} ({error}).") from error
+    if isinstance(given, dict) and option.endswith("Time"):
+        given = {topic: str(value) if type(value) is int else value for topic, value in given.items()}
     if not isinstance(given, dict) or not given or not all(isinstance(value, str) for value in given.values()):
         raise InvalidInput(f"{expected}.")
     named = [persistent_name(topic) for topic in given]
     if doubled := sorted({name for name in named if named.count(name) > 1}):
         raise InvalidInput(f"{option} names {doubled[0]} twice. Give one place for it.")
-    return {name: _place(option, value) for name, value in zip(named, given.values(), strict=True)}
+    return dict(zip(named, given.values(), strict=True))
 
 
 def _place(option: str, text: str) -> EntryId | Literal["earliest", "latest"]:

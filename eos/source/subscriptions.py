@@ -9,7 +9,7 @@ from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.subscription import Subscription
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.boundaries import Boundary, place_of
+from eos.source.boundaries import Boundary, place_of, time_of
 from eos.source.errors import DataLost, losses
 from eos.source.offsets import before
 from eos.source.options import SourceOptions
@@ -159,7 +159,7 @@ class Subscriptions:
     def _begin(self, topic: str, place: EntryId | str, start: Boundary, *, new_query: bool) -> EntryId:
         if isinstance(place, EntryId):
             self._places.must_be_there(topic, place, self._places.last(topic))  # before a subscription is left behind
-        back = self._places.before_time(topic, start.time_ms) if place == "time" else None
+        back = self._places.before_time(topic, time_of(start, topic)) if place == "time" else None
         if new_query and self._to_reset(topic):
             self._reset(topic, place, back)
         cursor = self._join(topic, "earliest" if isinstance(place, EntryId) or place == "earliest" else "latest")

@@ -73,10 +73,11 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "startingTime",
         "",
-        "begin with messages of that publish time, in ISO 8601 with a zone or in milliseconds since 1970.",
+        "begin with messages of that publish time, in ISO 8601 with a zone or in milliseconds since 1970, or [JSON by "
+        "topic](source.md#options). A later time than the last message's begins after it.",
     ),
     SourceOption("endingOffsets", "`latest`", _BATCH, "the last entry that is read, as `latest` or JSON by topic."),
-    SourceOption("endingTime", "", _BATCH, "end before messages of that publish time."),
+    SourceOption("endingTime", "", _BATCH, "end before messages of that publish time, written as `startingTime`."),
     SourceOption(
         "retainWhileReading",
         "`false`",
@@ -223,7 +224,7 @@ SYNONYMS = {
 }
 """{another connector's name, in lower case: the name here, which means the same}."""
 
-_TIME = "use startingTime or endingTime, with an ISO 8601 time or milliseconds since 1970"
+_TIME = "use startingTime or endingTime, with an ISO 8601 time or milliseconds since 1970, or JSON of them by topic"
 _TOKEN = (
     'use token="…" or token="file:PATH", basic="user:password", oauth2 with the JSON that AuthenticationOAuth2 takes, '
     "or tls_certificate and tls_key"
@@ -248,6 +249,8 @@ ANSWERS = {
     "endingtimestamp": _TIME,
     "startingoffsetsbytimestamp": _TIME,
     "endingoffsetsbytimestamp": _TIME,
+    "startingoffsetsbytimestampstrategy": "a startingTime after the last message begins after it, as the strategy "
+    "latest says. Leave it out",
     "polltimeoutms": _POLL,
     "kafkaconsumer.polltimeoutms": _POLL,
     "waitingfornonexistedtopic": "a topic that is named must exist. topicsPattern takes topics as they appear",

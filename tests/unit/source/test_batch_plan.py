@@ -58,6 +58,8 @@ def pinned(text: str) -> Position:
         (by(p0="5:0", t="latest"), by(p0="5:4", t="latest"), between(pinned("5:-1"), "5:4", "5:0", delivered=False)),
         (EARLIEST, by(p0="9:0", p1="9:0"), between(BEGINNING, "5:9", "5:0")),
         (Boundary("time", time_ms=2_000), LATEST, between(pinned("5:1"), "5:9", "5:2")),
+        (Boundary("time", times={T: 9_000, P0: 2_000}), LATEST, between(pinned("5:1"), "5:9", "5:2")),
+        (EARLIEST, Boundary("time", times={T: 3_000}), between(BEGINNING, "5:2", "5:0", delivered=False)),
         (EARLIEST, Boundary("time", time_ms=3_000), between(BEGINNING, "5:2", "5:0", delivered=False)),
         (EARLIEST, Boundary("time", time_ms=0), None),  # it ends before the first entry of its ledger
         (LATEST, LATEST, None),

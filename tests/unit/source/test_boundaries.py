@@ -1,0 +1,49 @@
+"""Where a read begins and ends on each topic, where options say it by topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos.errors import InvalidInput
+from eos.source.boundaries import Boundary, check_named, parse_boundary, time_of
+
+A, B = "persistent://public/default/a", "persistent://public/default/b"
+
+
+def by_time(text: str) -> Boundary:
+    return parse_boundary({"startingOffsets": None, "startingTime": text}, "startingOffsets", "startingTime", "latest")
+
+
+def test_one_time_is_that_of_every_topic() -> None:
+    assert time_of(by_time("7"), A) == time_of(by_time("1970-01-01T00:00:00.007+00:00"), B) == 7
+
+
+def test_a_topic_has_its_own_time_and_a_partition_one_before_its_topics() -> None:
+    times = by_time(f'{{"a": "1970-01-01T00:00:01+00:00", "{A}-partition-2": 5, "{B}": "9"}}')
+    assert [time_of(times, topic) for topic in (f"{A}-partition-0", f"{A}-partition-2", B)] == [1_000, 5, 9]
+    check_named(times, [f"{A}-partition-0", f"{A}-partition-2", B], "startingOffsets")
+
+
+def test_a_topic_without_a_time_and_a_time_without_its_topic_are_refused() -> None:
+    times = by_time('{"a": 5}')
+    with pytest.raises(InvalidInput, match=f"the times by topic say nothing of {B}. Give a time for it"):
+        time_of(times, B)
+    with pytest.raises(InvalidInput, match=f"startingTime names {A}, which is not read. Read are {B}"):
+        check_named(times, [B], "startingOffsets")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "neither a word it knows nor a JSON object such as .*flights.*2026-01-31"),
+        ("{}", "neither a word it knows"),
+        ('{"a": true}', "neither a word it knows"),
+        ('{"a": "noon"}', "startingTime='noon' is not a time"),
+        ('{"a": "2026-01-31T12:00:00"}', "is not a time. Write ISO 8601 with a zone"),
+        (f'{{"a": 5, "{A}": 6}}', f"startingTime names {A} twice"),
+        ('{"a": 253402300800000}', "is after the year 9999"),
+    ],
+)
+def test_a_malformed_time_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        by_time(text)
