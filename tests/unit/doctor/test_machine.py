@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from eos.doctor.brokers import broker_version
 from eos.doctor.check import Check, CheckVerdict
 from eos.doctor.machine import checksums, machine, pulsar_client, pyarrow, versions, workers
 from eos.local.jars import PULSAR_VERSION
@@ -51,6 +52,27 @@ def test_the_pulsar_of_every_test_is_the_one_that_is_started_and_the_one_of_the_
     whole = [version for version, every_test in PULSAR.items() if every_test]
     page = re.findall(r"^\| \S+ \| [\d.]+ \| ([\d.]+) \|.*every test", VERSIONS.read_text(), re.MULTILINE)
     assert whole == [PULSAR_VERSION] == page
+
+
+def test_doctor_says_of_each_pulsar_and_each_spark_what_the_page_says() -> None:
+    """The page's first table, cell by cell: where every test runs it is good, where some parts were tried it is not
+    known, and a version that the page does not name was not tried."""
+    row = re.compile(r"^\| \d\S* \|([^|]+)\|([^|]*)\|([^|]+)\| 17 \|([^|]+)\|", re.MULTILINE)
+    pulsars: dict[str, bool] = {}
+    sparks: dict[tuple[str, str], bool] = {}
+    for of_spark, of_pulsar, pythons, tested in row.findall(VERSIONS.read_text()):
+        whole = "every test" in tested
+        pulsars |= {one: whole or pulsars.get(one, False) for one in of_pulsar.replace(",", " ").split()}
+        for python, spark in product(*(cell.replace(",", " ").split() for cell in (pythons, of_spark))):
+            sparks[python, minor(spark)] = whole or sparks.get((python, minor(spark)), False)
+    assert pulsars.keys() == PULSAR.keys()
+    for pulsar, whole in pulsars.items():
+        assert broker_version(pulsar).verdict is (CheckVerdict.GOOD if whole else CheckVerdict.UNKNOWN), pulsar
+        assert ("every test runs" if whole else "was tried in part only") in broker_version(pulsar).said
+    assert "was not tried" in broker_version("4.1.3").said
+    for (python, spark), whole in sparks.items():
+        found = versions(f"{python}.1", spark)
+        assert ("every test runs" if whole else "was tried in part only") in found.said, found
 
 
 def test_the_page_claims_the_combinations_that_were_tried_and_no_other() -> None:
