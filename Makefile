@@ -10,13 +10,14 @@ ROUNDS ?= 5
 BENCH_ARGS ?=
 MUTANTS ?=
 MATRIX_ARGS ?=
+IMAGE ?=
 TEST_WORKERS ?= 2
 # A worker that dies ends the run: with a new one in its place, loadfile may wait for ever (seen with pytest-xdist 3.8).
 SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo check test test-report screenshot models mutants matrix crash situations soak soak-growth fuzz drills cluster-drills jar java lint bench-sink bench-source bench-state bench-formats bench docs wheel clean proto format constraints
+.PHONY: help demo check test test-report test-containers screenshot models mutants matrix crash situations soak soak-growth fuzz drills cluster-drills jar java lint bench-sink bench-source bench-state bench-formats bench docs wheel clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-14s %s\n' "$$verb" "$$text"; done
@@ -38,6 +39,11 @@ test-report: ## look at the report of a drill in Chromium: on a phone, on a desk
 	@sh tools/need-chromium.sh
 	@sh tools/bootstrap.sh "$(PYTHON)" report-tests
 	$(BIN)/python -m pytest -m browser tests/browser $(TEST_ARGS)
+
+test-containers: ## start Pulsar in containers: of an image that is built here with podman, or IMAGE=apachepulsar/pulsar:4.2.4
+	@sh tools/bootstrap.sh "$(PYTHON)" tests
+	@$(BIN)/eos local fetch
+	TEST_ARGS="$(TEST_ARGS)" sh tools/test_containers.sh "$(IMAGE)"
 
 screenshot: ## take docs/pictures/drill-report.png in Chromium, of the report that `make drills` wrote
 	$(PYTHON) tools/take_screenshot.py build/drills/report.html

@@ -48,6 +48,34 @@ class Started:
 eos.local.LocalPulsar = Started
 """
 
+CONTAINED = """
+import docker.errors
+import eos.local.container
+
+
+class Container:
+    def __init__(self, image):
+        self.image = image
+
+    def __enter__(self):
+        if self.image == "none":
+            raise docker.errors.ImageNotFound("there is no such image")
+        print("starting", self.image)
+        return self
+
+    def __exit__(self, *_):
+        print("ended")
+
+    def get_service_url(self):
+        return "pulsar://started"
+
+    def get_admin_url(self):
+        return "http://started"
+
+
+eos.local.container.PulsarContainer = Container
+"""
+
 
 def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run pytest in a user's project, as one where this package is installed."""
@@ -98,6 +126,29 @@ def test_without_one_a_pulsar_is_started_once_and_ended(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.returncode == 0, done.stdout
     assert (done.stdout.count("starting"), done.stdout.count("ended")) == (1, 1)
+
+
+def test_an_image_is_started_once_and_ended_and_one_that_can_not_be_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONTAINED)
+    asserts = "(eos_pulsar):\n    assert eos_pulsar.service_url == 'pulsar://started'\n"
+    (tmp_path / "test_of_a_user.py").write_text(f"def test_1{asserts}\n\ndef test_2{asserts}")
+    done = run(tmp_path, "--eos-container", "image:tag")
+    assert done.returncode == 0, done.stdout
+    assert (done.stdout.count("starting image:tag"), done.stdout.count("ended")) == (1, 1)
+    done = run(tmp_path, "--eos-container", "none")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout
+    assert "--eos-container: no container of none could be started: there is no such image" in done.stdout
+    done = run(tmp_path, "--eos-container", "a", "--eos-service-url", "pulsar://b", "--eos-admin-url", "http://b")
+    assert "--eos-container starts a Pulsar, and --eos-service-url names one. Give one of the two." in done.stdout
+    assert done.returncode != 0
+
+
+def test_an_image_without_the_extra_is_told_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("import sys\n\nsys.modules['testcontainers'] = None\n")
+    (tmp_path / "test_of_a_user.py").write_text("def test_1(eos_pulsar):\n    pass\n")
+    done = run(tmp_path, "--eos-container", "image:tag")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout
+    assert 'Install it with pip install "spark-pulsar-eos[containers]"' in done.stdout
 
 
 def test_half_an_address_is_refused(tmp_path: Path) -> None:
