@@ -95,11 +95,17 @@ def time_of(boundary: Boundary, topic: str) -> int:
 
 
 def check_named(boundary: Boundary, topics: Iterable[str], option: str) -> None:
-    """Raise InvalidInput when offsets or times by topic name a topic that isn't read."""
+    """Raise InvalidInput when offsets or times by topic name a topic that isn't read, or say nothing of one that is.
+
+    Nothing is left behind then: this comes before the first subscription is made.
+    """
+    topics = list(topics)
     read = {name for topic in topics for name in (topic, split_partition(topic)[0])}
     if unread := sorted(boundary.named - read):
         option = option.replace("Offsets", "Time") if boundary.times else option
         raise InvalidInput(f"{option} names {unread[0]}, which is not read. Read are {', '.join(sorted(read))}.")
+    for topic in topics:
+        time_of(boundary, topic) if boundary.where == "time" else place_of(boundary, topic)
 
 
 def _by_topic(option: str, text: str) -> dict[str, EntryId | Literal["earliest", "latest"]]:
@@ -118,7 +124,7 @@ def _object(option: str, text: str) -> dict[str, str]:
     example = next(one for kind, one in _EXAMPLES.items() if option.endswith(kind))
     expected = f"{option}={text!r} is neither a word it knows nor a JSON object such as {{{example} for each topic"
     try:
-        given = json.loads(text)
+        given = json.loads(text, object_pairs_hook=_each_once)
     except ValueError as error:
         raise InvalidInput(f"{expected} ({error}).") from error
     if isinstance(given, dict) and option.endswith("Time"):
@@ -129,6 +135,13 @@ def _object(option: str, text: str) -> dict[str, str]:
     if doubled := sorted({name for name in named if named.count(name) > 1}):
         raise InvalidInput(f"{option} names {doubled[0]} twice. Give one place for it.")
     return dict(zip(named, given.values(), strict=True))
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return the members of a JSON object. Of two with one name JSON's own reader would take the last in silence."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("it has a name twice")
+    return found
 
 
 def _place(option: str, text: str) -> EntryId | Literal["earliest", "latest"]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -191,22 +190,28 @@ class SourceColumns:
         Args: its entry; which of its messages; the words.
         """
         decoded = decode([entry], self._wanted | {"value"}).slice(row, 1)
-        known: dict[str, Any] = {DAMAGED_VALUE: decoded.column("value")[0].as_py()}
+        known = {DAMAGED_VALUE: decoded.column("value")}
         for part, field in zip(self._parts, self._schema, strict=True):
             if part.decoded is not None and (part.name != "value" or self._typed is None):
                 with suppress(pa.ArrowInvalid):
-                    converted = _CONVERSIONS.get(part.decoded, _cast)(decoded.column(part.decoded), field.type)
-                    known[part.name] = converted[0].as_py()
+                    known[part.name] = _CONVERSIONS.get(part.decoded, _cast)(decoded.column(part.decoded), field.type)
         return self._damaged(known, why)
 
     def of_damaged_entry(self, entry: EntryId | None, why: str) -> pa.RecordBatch:
         """Return the row of an entry that can't be read: where it is stored, where that is known, and why."""
-        place = None if entry is None else {"ledger": entry.ledger, "entry": entry.entry, "batchIndex": -1}
-        return self._damaged({"__messageId": place}, why)
+        if entry is None:
+            return self._damaged({}, why)
+        place = {"ledger": entry.ledger, "entry": entry.entry, "batchIndex": -1}
+        return self._damaged({"__messageId": pa.array([place], arrow_type(_ID))}, why)
 
-    def _damaged(self, known: Mapping[str, Any], why: str) -> pa.RecordBatch:
-        row = {**self._constants, **known, DAMAGE: why}
-        return pa.RecordBatch.from_pylist([{name: row.get(name) for name in self._schema.names}], schema=self._schema)
+    def _damaged(self, known: Mapping[str, pa.Array], why: str) -> pa.RecordBatch:
+        """Return a row. Its columns stay Arrow's: Python has no such time as a hostile producer may name."""
+        constants = {**self._constants, DAMAGE: why}
+        columns = [
+            known[field.name] if field.name in known else pa.array([constants.get(field.name)], field.type)
+            for field in self._schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _column(
         self, part: MessagePart, field: pa.Field, decoded: pa.RecordBatch, entries: Sequence[Entry], messages: Places

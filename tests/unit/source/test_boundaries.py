@@ -26,8 +26,9 @@ def test_a_topic_has_its_own_time_and_a_partition_one_before_its_topics() -> Non
 
 def test_a_topic_without_a_time_and_a_time_without_its_topic_are_refused() -> None:
     times = by_time('{"a": 5}')
-    with pytest.raises(InvalidInput, match=f"the times by topic say nothing of {B}. Give a time for it"):
-        time_of(times, B)
+    for ask in (lambda: time_of(times, B), lambda: check_named(times, [A, B], "startingOffsets")):
+        with pytest.raises(InvalidInput, match=f"the times by topic say nothing of {B}. Give a time for it"):
+            ask()
     with pytest.raises(InvalidInput, match=f"startingTime names {A}, which is not read. Read are {B}"):
         check_named(times, [B], "startingOffsets")
 
@@ -41,6 +42,7 @@ def test_a_topic_without_a_time_and_a_time_without_its_topic_are_refused() -> No
         ('{"a": "noon"}', "startingTime='noon' is not a time"),
         ('{"a": "2026-01-31T12:00:00"}', "is not a time. Write ISO 8601 with a zone"),
         (f'{{"a": 5, "{A}": 6}}', f"startingTime names {A} twice"),
+        ('{"a": 5, "a": 6}', "neither a word it knows .*it has a name twice"),
         ('{"a": 253402300800000}', "is after the year 9999"),
     ],
 )

@@ -6,6 +6,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
@@ -78,6 +79,15 @@ def test_a_typed_value_that_does_not_fit_comes_with_its_bytes() -> None:
     found = rows(policy("keep", columns), entry(number(1)), entry(b"xx", 1))
     assert [(row["value"], row["__damagedValue"]) for row in found] == [(1, None), (None, b"xx")]
     assert "its value can't be decoded: 2 bytes" in found[1]["__damage"]
+
+
+def test_a_row_keeps_a_time_that_python_has_no_word_for() -> None:
+    columns = SourceColumns(declared("value", "__eventTime", "__damage", value=StringType()), TOPIC)
+    in_year_20000 = 568_971_820_800_000
+    batches = policy("keep", columns).readable([entry(b"\xff", event_time=in_year_20000)])
+    (found,) = (batch for batch in batches if batch.num_rows)
+    assert found.column("__eventTime").cast(pa.int64()).to_pylist() == [in_year_20000 * 1_000]
+    assert found.column("value").to_pylist() == [None]
 
 
 def test_an_entry_comes_as_a_row_that_says_where_it_is_stored() -> None:
