@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,8 +24,9 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
+from eos.config import name_of
 from eos.metrics.batch import FinishedBatch
-from eos.metrics.partition_lag import PartitionLag, partition_lags
+from eos.metrics.source_report import PartitionLag, SourceReport, report_of
 from eos.steps import Step
 
 log = logging.getLogger("eos.progress")
@@ -43,13 +45,18 @@ class Progress:
         spark: Spark's progress, with `numInputRows`, `durationMs`, `stateOperators`, `observedMetrics` and others.
         written: the report of each sink that was given the listener. Empty where no such sink was in the batch
             function.
-        lags: what the batch has left unread of each physical topic of the query's sources `format("pulsar")`. Topics
-            of which it has left nothing are not there.
+        reports: the report of each of the query's sources, in the order of `spark.sources`. None for another source
+            than `format("pulsar")`, and in a batch that Spark has run again after a restart.
     """
 
     spark: StreamingQueryProgress
     written: tuple[FinishedBatch, ...]
-    lags: tuple[PartitionLag, ...] = ()
+    reports: tuple[SourceReport | None, ...] = ()
+
+    @property
+    def lags(self) -> tuple[PartitionLag, ...]:
+        """What the batch has left unread of each physical topic. Topics of which it has left nothing are not there."""
+        return tuple(lag for report in self.reports if report is not None for lag in report.lags)
 
     def line(self) -> str:
         """Return the batch in one line."""
@@ -62,6 +69,7 @@ class Progress:
             f"{' with ' if longest else ''}{', '.join(f'{name} {seconds:.3f}' for name, seconds in longest)}",
             *map(_of_sink, self.written),
         ]
+        parts += _of_reports([report for report in self.reports if report is not None])
         if self.lags:
             parts.append(_of_lags(self.lags, time.time()))
         if spark.stateOperators:
@@ -76,6 +84,19 @@ def _of_sink(batch: FinishedBatch) -> str:
         f"sink {batch.sink} {batch.outcome} {rows:,} rows in {batch.duration_s:.3f} s with delivery "
         f"{batch.delivery_s:.3f}, commit {commit_s:.3f}, attempts {batch.attempts}"
     )
+
+
+def _of_reports(reports: Sequence[SourceReport]) -> Iterator[str]:
+    planned = [one for report in reports for one in report.planned]
+    if planned:
+        by_reader = Counter[str]()
+        for one in planned:
+            by_reader[one.reader] += one.entries
+        least = "" if all(one.whole for one in planned) else "at least "
+        from_each = ", ".join(f"{entries:,} from {reader}" for reader, entries in by_reader.items())
+        yield f"{least}{by_reader.total():,} entries planned: {from_each}"
+    if losses := sum(report.losses for report in reports):
+        yield f"{losses} losses of data since the query began"
 
 
 def _of_lags(lags: Sequence[PartitionLag], now: float) -> str:
@@ -116,9 +137,12 @@ class ProgressListener(StreamingQueryListener):
         spark = event.progress
         with self._lock:
             written = self._finished.pop((str(spark.runId), spark.batchId), ())
-        lags = tuple(lag for source in spark.sources for lag in partition_lags(source))
+        progress = Progress(spark, written, tuple(map(report_of, spark.sources)))
         for then in self._then:
-            then(Progress(spark, written, lags))
+            try:
+                then(progress)
+            except Exception:  # it must not keep the batch from those after it
+                log.exception("%s raised. The query is not affected, nor is any other function.", name_of(then))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Do nothing."""
@@ -140,6 +164,6 @@ def listener(*then: Callable[[Progress], object]) -> ProgressListener:
     Args:
         then: functions that are called in turn for each micro-batch, in a thread of Spark's listeners, such as
             `PrometheusMetrics().on_progress`. Default: `eos.metrics.progress.tell`, a line of level INFO by the logger
-            `eos.progress`. Spark logs an error of one, which does not reach the query.
+            `eos.progress`. The logger writes an error of one, which reaches neither the query nor another function.
     """
     return ProgressListener(then or (tell,))

@@ -1,17 +1,19 @@
 """The figures of a query's sources that Spark's progress has, for every exporter.
 
-Tasks see more: entries, bytes, which reader, losses, damaged entries. Spark takes none of it from a Python data source.
+The driver has planned them. Spark takes none from the tasks of a Python data source: but rows can be counted, by
+`eos.metrics.observed_rows`.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from eos.metrics.figures import Figure, Labels
+from eos.metrics.observed_rows import ObservedRows, observed_in
+from eos.metrics.source_report import READERS, SourceReport, offset_in
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import SourceProgress
@@ -19,6 +21,36 @@ if TYPE_CHECKING:
     from eos.metrics.progress import Progress
 
 ROWS: Final = Figure("source.rows", "counter", "row", ("query",), "rows that micro-batches read, as Spark counts them")
+PLANNED: Final = Figure(
+    "source.planned.entries",
+    "counter",
+    "entry",
+    ("query", "reader"),
+    "stored entries that the driver planned for tasks, with markers and aborted ones, by where tasks were to read "
+    "them: brokers, bookies or offloaded. It is not known what a task made of them. A lower bound where the lag is one",
+)
+LOSSES: Final = Figure(
+    "source.losses",
+    "counter",
+    "loss",
+    ("query",),
+    "losses of data that the driver has warned of, with `failOnDataLoss=false`. A loss that a task finds is in its log "
+    "only",
+)
+DAMAGED: Final = Figure(
+    "source.damaged.rows",
+    "counter",
+    "row",
+    ("query",),
+    "rows of entries and messages that cannot be read, with `onDamagedEntry=keep`, of a query that observes its rows",
+)
+VALUES: Final = Figure(
+    "source.values",
+    "counter",
+    "bytes",
+    ("query",),
+    "bytes of the column `value` that Spark has read, of a query that observes its rows",
+)
 LAG: Final = Figure(
     "source.lag.entries",
     "gauge",
@@ -43,7 +75,7 @@ LAST_BATCH: Final = Figure(
     "when Spark last reported a micro-batch, in Unix time",
 )
 
-SOURCE_FIGURES: Final = (ROWS, LAG, OLDEST_AGE, LAST_BATCH)
+SOURCE_FIGURES: Final = (ROWS, PLANNED, LOSSES, DAMAGED, VALUES, LAG, OLDEST_AGE, LAST_BATCH)
 
 
 class SourceFigures:
@@ -53,6 +85,7 @@ class SourceFigures:
         """Args: of the exporter's sources."""
         self._labels = labels
         self._told: dict[str, set[str]] = {}  # query → values of `topic`
+        self._losses: dict[tuple[str, int], tuple[str, int]] = {}  # query, place of the source → its run, losses then
         self._lock = threading.Lock()
 
     def figures_of(self, progress: Progress, now: float) -> Iterator[tuple[Figure, tuple[str, ...], float]]:
@@ -76,18 +109,32 @@ class SourceFigures:
             told = self._told.setdefault(query, set())
             told |= {self._labels.topic(topic) for source in ours for topic in _topics(source)} | entries.keys()
             topics = sorted(told)
+        planned = [one for report in progress.reports if report is not None for one in report.planned]
         yield ROWS, (query,), sum(source.numInputRows for source in ours)
+        for reader in READERS:
+            yield PLANNED, (query, reader), sum(one.entries for one in planned if one.reader == reader)
+        yield LOSSES, (query,), self._new_losses(query, str(spark.runId), progress.reports)
+        observed = observed_in(spark) or ObservedRows()
+        yield DAMAGED, (query,), observed.damaged
+        yield VALUES, (query,), observed.value_bytes
         yield LAST_BATCH, (query,), now
         for topic in topics:
             yield LAG, (query, topic), entries[topic]
             yield OLDEST_AGE, (query, topic), ages[topic]
 
+    def _new_losses(self, query: str, run: str, reports: Sequence[SourceReport | None]) -> int:
+        """Return how many losses were added since the last report of each source, which counts those of its run."""
+        new = 0
+        with self._lock:
+            for place, report in enumerate(reports):
+                if report is not None:
+                    known_run, known = self._losses.get((query, place), ("", 0))
+                    new += report.losses - (known if known_run == run else 0)
+                    self._losses[query, place] = run, report.losses
+        return new
+
 
 def _topics(source: SourceProgress) -> list[str]:
     """Return the physical topics of a source of ours at the end of the batch, nothing of another source."""
-    try:
-        end = json.loads(source.endOffset)
-    except (TypeError, ValueError):
-        return []
-    topics = end.get("topics") if isinstance(end, dict) and end.get("version") == 1 else None
-    return sorted(topics) if isinstance(topics, dict) else []
+    end = offset_in(source.endOffset)
+    return [] if end is None else sorted(end["topics"])

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from eos.source.batch_plan import EVERYTHING, Wanted, batch_ranges
 from eos.source.brokers import PulsarBrokers
-from eos.source.errors import losses
+from eos.source.errors import Losses
 from eos.source.options import SourceOptions
 from eos.source.segment_path import SegmentPlan
 from eos.source.tasks import RangePartition, read_partition
@@ -46,7 +46,7 @@ class PulsarReader(DataSourceReader):
         brokers = PulsarBrokers(self._options)
         wanted = replace(self._wanted(), compacted=self._options.compacted)
         ranges = batch_ranges(
-            brokers, self._options.start, self._options.end, wanted, losses(self._options.fail_on_data_loss)
+            brokers, self._options.start, self._options.end, wanted, Losses(self._options.fail_on_data_loss)
         )
         brokers.warn_of_policies(
             {part.topic for part in ranges}, log.warning, retained=self._options.retain_while_reading

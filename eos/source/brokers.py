@@ -19,7 +19,7 @@ from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.protocol.topics import is_hidden, split_partition
 from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.source.boundaries import Boundary
-from eos.source.errors import losses
+from eos.source.errors import Losses
 from eos.source.lost_entries import Gaps
 from eos.source.offsets import Position, before
 from eos.source.options import SourceOptions
@@ -59,11 +59,16 @@ def admin_api(options: SourceOptions) -> Admin:
 
 
 class PulsarBrokers:
-    """Reaches them by this process's client. Holds one durable subscription on each topic of a streaming query."""
+    """Reaches them by this process's client. Holds one durable subscription on each topic of a streaming query.
+
+    Attributes:
+        lose: takes the losses that are found while a query begins.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         """Args: the checked options."""
         self._options = options
+        self.lose = Losses(options.fail_on_data_loss)
         self._client = Client.shared(options.cluster)
         self._subscriptions = Subscriptions(self._client, options, self)
         self._unfinished: dict[str, Unfinished] = {}
@@ -131,8 +136,7 @@ class PulsarBrokers:
 
         Args: the physical topic; both entries; the first message after the one, which lies after the other.
         """
-        lose = losses(self._options.fail_on_data_loss)
-        gaps = Gaps(topic, lose, self.open, self.entry_kind, self.may_pass_over)
+        gaps = Gaps(topic, self.lose, self.open, self.entry_kind, self.may_pass_over)
         gaps.note(Position(after, False), came, up_to)
         gaps.look()
 

@@ -22,15 +22,24 @@ def lost(topic: str, what: str) -> str:
     return f"data of {topic} was lost: {what}.{named_by('failOnDataLoss')}"
 
 
-def losses(fail: bool) -> Callable[[str], None]:
-    """Return what takes a loss. Args: `failOnDataLoss`: whether it raises DataLost, or only warns."""
+class Losses:
+    """Takes the losses of data that a driver or a task finds.
 
-    def lose(what: str) -> None:
-        if fail:
+    Attributes:
+        count: how many it has warned of.
+    """
+
+    def __init__(self, fail: bool) -> None:
+        """Args: `failOnDataLoss`: whether a loss raises DataLost. Otherwise it is only a warning."""
+        self._fail = fail
+        self.count = 0
+
+    def __call__(self, what: str) -> None:
+        """Take a loss. Raises DataLost. Args: the words."""
+        if self._fail:
             raise DataLost(what)
+        self.count += 1
         log.warning(what)
-
-    return lose
 
 
 class UnreadableMessage(InvalidInput):

@@ -50,6 +50,7 @@ class SegmentPlan:
             _tls_of(options)
         self._options = options
         self._written_to: dict[str, int] = {}  # topic → the ledger that was written to when it was asked for last
+        self._known: dict[str, tuple[EntryId, Segments]] = {}  # topic → an end that was readable before, its segments
         self._warned = False
 
     def path(self, part: Range) -> SegmentPath | None:
@@ -57,14 +58,24 @@ class SegmentPlan:
         if self._options.read_from == "brokers" or part.compacted or self._is_tail(part):
             return None
         try:
-            # Asked for after the end was known to be readable, as the rule of visibility wants it.
-            segments = self._asked(part.topic)
+            segments = self._after(part)
         except EosError as error:
             if not self._warned:
                 log.warning("%s is read through its brokers. Its segments are not known: %s", part.topic, error)
             self._warned = True
             return None
         return path_of(part, segments, self._options.read_from)
+
+    def forget(self) -> None:
+        """Forget the segments of a batch whose ranges are all planned. They may be many."""
+        self._known.clear()
+
+    def _after(self, part: Range) -> Segments:
+        """Return the segments, asked for after the end was known to be readable, as the rule of visibility wants it."""
+        known = self._known.get(part.topic)
+        if known is None or known[0] < part.end:
+            known = self._known[part.topic] = part.end, self._asked(part.topic)
+        return known[1]
 
     def _is_tail(self, part: Range) -> bool:
         if self._options.read_from != "auto":

@@ -20,12 +20,15 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from eos.errors import EosError
-from eos.metrics.partition_lag import KEY
 from eos.source.batch_pace import FIRST_ENTRIES, Limits, Minimum, Pace
+from eos.source.batch_reporter import BatchReporter
 from eos.source.brokers import PulsarBrokers
+from eos.source.entry_counts import EntryCounts
 from eos.source.lag_meter import LagMeter
 from eos.source.offsets import Offsets
+from eos.source.optional_questions import OptionalQuestions
 from eos.source.options import SourceOptions
+from eos.source.planned_reads import PlannedReads
 from eos.source.segment_path import SegmentPlan
 from eos.source.stream_plan import StreamPlan
 from eos.source.tasks import RangePartition, read_partition
@@ -46,8 +49,8 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._values = values
-        self._opened: tuple[PulsarBrokers, StreamPlan, LagMeter] | None = None
-        self._end = Offsets({})
+        self._opened: tuple[PulsarBrokers, StreamPlan, BatchReporter] | None = None
+        self._planned = Offsets({}), Offsets({})
         self._segments = SegmentPlan(options)
 
     def initialOffset(self) -> dict[str, Any]:
@@ -66,15 +69,14 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next micro-batch."""
         limits = None if isinstance(limit, ReadAllAvailable) else self._options.limits
-        self._end = self._plan.latest(Offsets.from_json(start), limits)
-        return self._end.as_json()
+        begin = Offsets.from_json(start)
+        end = self._plan.latest(begin, limits)
+        self._planned = begin, end
+        return end.as_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the newest positions, and how far the batch that was just planned is behind, for the progress."""
-        newest = self._plan.newest()
-        lags = self._open()[2].measured(self._end, newest)
-        lag = {KEY: {one.topic: one.as_json() for one in lags}} if lags else {}
-        return {**newest.as_json(), **lag}
+        """Return the newest positions, with the report of the batch that was just planned, for Spark's progress."""
+        return self._open()[2].report(*self._planned, self._plan.newest())
 
     def prepareForTriggerAvailableNow(self) -> None:
         """End the query at what the topics hold now."""
@@ -83,7 +85,9 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the ranges of the topic partitions that brought something."""
         ranges = self._plan.ranges(Offsets.from_json(start), Offsets.from_json(end))
-        return [RangePartition(part, self._segments.path(part)) for part in ranges]
+        partitions = [RangePartition(part, self._segments.path(part)) for part in ranges]
+        self._segments.forget()
+        return partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a range, in a task."""
@@ -100,7 +104,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _plan(self) -> StreamPlan:
         return self._open()[1]
 
-    def _open(self) -> tuple[PulsarBrokers, StreamPlan, LagMeter]:
+    def _open(self) -> tuple[PulsarBrokers, StreamPlan, BatchReporter]:
         if self._opened is None:
             brokers = PulsarBrokers(self._options)
             limits = self._options.limits or Limits()
@@ -115,12 +119,20 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if limits.least_entries is not None
                 else None,
             )
-            # Without a limit only messages that came a moment ago are behind: not worth a question.
-            publish_time = None if self._options.limits is None else brokers.publish_time
-            ledgers = None if self._options.admin_url is None else brokers.ledgers_now
-            self._opened = brokers, plan, LagMeter(ledgers, publish_time, time.monotonic)
+            self._opened = brokers, plan, self._reporter(brokers, plan)
             self._warn_of_policies(brokers)
         return self._opened
+
+    def _reporter(self, brokers: PulsarBrokers, plan: StreamPlan) -> BatchReporter:
+        questions = OptionalQuestions(time.monotonic)
+        counts = EntryCounts(None if self._options.admin_url is None else brokers.ledgers_now, questions)
+        # Without a limit only messages that came a moment ago are behind: not worth a question.
+        publish_time = None if self._options.limits is None else brokers.publish_time
+        return BatchReporter(
+            LagMeter(counts, publish_time, questions),
+            PlannedReads(counts, self._segments.path, reads_offloaded=self._options.offload is not None),
+            lambda: plan.losses + brokers.lose.count,
+        )
 
     def _warn_of_policies(self, brokers: PulsarBrokers) -> None:
         if self._options.admin_url is not None:

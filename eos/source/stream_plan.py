@@ -93,7 +93,9 @@ class Brokers(StoredPlaces, Protocol):
 
 
 class StreamPlan:
-    """The plan of one streaming query; it lives as long as the query's planner process."""
+    """The plan of one streaming query; it lives as long as the query's planner process.
+
+    Its `losses` counts the losses of data that it has warned of."""
 
     def __init__(
         self,
@@ -112,6 +114,7 @@ class StreamPlan:
         self._start = start
         self._fail_on_data_loss = fail_on_data_loss
         self._warn = warn
+        self.losses = 0
         self._split = split
         self._pinned_starts = PinnedStarts(brokers, self._lose, warn, lasting=fail_on_data_loss)
         self._pace = pace
@@ -356,6 +359,7 @@ class StreamPlan:
     def _lose(self, what: str) -> None:
         if self._fail_on_data_loss:
             raise DataLost(what)
+        self.losses += 1
         self._warn(what)
 
 

@@ -10,7 +10,7 @@ from eos.pulsar.net.client import Client
 from eos.pulsar.net.subscription import Subscription
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary, place_of, time_of
-from eos.source.errors import DataLost, losses
+from eos.source.errors import DataLost, Losses
 from eos.source.offsets import before
 from eos.source.options import SourceOptions
 from eos.source.ranges import Found, TopicState
@@ -47,6 +47,11 @@ class TopicEntries(Protocol):
 
     def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
         """Raise InvalidInput when a read is to begin with an entry past the stored ones and the next."""
+        ...
+
+    @property
+    def lose(self) -> Losses:
+        """Takes the losses that are found while a query begins."""
         ...
 
     def tell_lost(self, topic: str, after: EntryId, up_to: EntryId, came: EntryId) -> None:
@@ -260,7 +265,7 @@ class Subscriptions:
         try:
             came = self._places.first(topic, low.next).entry
         except DataLost as gone:
-            losses(self._options.fail_on_data_loss)(str(gone))
+            self._places.lose(str(gone))
             return False
         if came <= high:
             return True

@@ -14,7 +14,7 @@ from eos.pulsar.wire.encryption import as_it_is, decryptor_of
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import SourceColumns
 from eos.source.damage import DamagePolicy
-from eos.source.errors import losses
+from eos.source.errors import Losses
 from eos.source.options import SourceOptions
 from eos.source.range_reader import read_range
 from eos.source.ranges import Range
@@ -49,7 +49,7 @@ def read_partition(
     left out or comes as a row, and what readers raise.
     """
     part, path = partition.part, partition.path
-    lose = losses(options.fail_on_data_loss)
+    lose = Losses(options.fail_on_data_loss)
     brokers = PulsarBrokers(options)
     columns = SourceColumns(schema, part.topic, TypedValues(values, part.topic, brokers.schema) if values else None)
     damage = DamagePolicy(options.on_damaged, part, columns)

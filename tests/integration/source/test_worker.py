@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from pyspark.sql.worker.plan_data_source_read import records_to_arrow_batches
 
 from eos.by_name.data_source import PulsarDataSource
-from eos.metrics.partition_lag import KEY, PartitionLag
+from eos.metrics.source_report import PlannedEntries, SourceReport, report_of
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.entry import Entry
 from eos.source.stream import PulsarStreamReader
@@ -46,6 +47,13 @@ def through_spark(made: PulsarDataSource, reader: Any, partitions: Any) -> pa.Ta
     return pa.Table.from_batches(batches) if batches else None
 
 
+def reported(reader: Any) -> SourceReport:
+    """Return the report of the batch that was just planned, as Spark's progress has it."""
+    report = report_of(SimpleNamespace(latestOffset=json.dumps(reader.reportLatestOffset())))  # type: ignore[arg-type]
+    assert report is not None
+    return report
+
+
 def test_spark_finds_the_source_by_its_name() -> None:
     assert DefaultSource is PulsarDataSource
     assert DefaultSource.name() == "pulsar"
@@ -61,10 +69,12 @@ def test_a_stream_is_planned_and_read(pulsar: Any, ours: Client, make_topic: Mak
     assert isinstance(reader.getDefaultReadLimit(), ReadAllAvailable)
     start = json.loads(json.dumps(reader.initialOffset()))
     end = json.loads(json.dumps(reader.latestOffset(start, ReadAllAvailable())))
-    assert reader.reportLatestOffset() == {
+    newest = {
         "version": 1,
         "topics": {topic: place for topic, place in end["topics"].items() if not place.startswith("pinned")},
     }
+    planned = PlannedEntries(reader="brokers", entries=2)
+    assert reader.reportLatestOffset() == SourceReport(planned=(planned,)).within(newest)
     rows = through_spark(made, _streamReader(sent(made), TEXT), reader.partitions(start, end))
     assert rows.to_pylist() == [{"value": value, "__topic": topic} for value in ("a", "b")]
     assert reader.partitions(end, end) == []
@@ -84,7 +94,7 @@ def test_a_limit_of_the_options_counts_unless_spark_asks_for_everything(
     assert limit == ReadMaxRows(2)
     assert reader.latestOffset(start, limit)["topics"] == {topic: str(places[1])}
     assert reader.latestOffset(start, ReadAllAvailable())["topics"] == {topic: str(places[2])}
-    assert KEY not in (reader.reportLatestOffset() or {}), "all was read"
+    assert not reported(reader).lags, "all was read"
     reader.stop()
 
 
@@ -99,15 +109,22 @@ def test_the_report_says_what_a_batch_leaves_unread(
     given = {"service.url": pulsar.service_url, "topic": topic, "subscription": "job", "startingOffsets": "earliest"}
     given |= {"admin.url": pulsar.admin_url} if knows_ledgers else {}
     reader = _streamReader(source(**given, maxEntriesPerTrigger="1"), TEXT)
-    reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
-    reported = reader.reportLatestOffset() or {}
-    (lag,) = (PartitionLag.from_json(*one) for one in reported[KEY].items())
+    end = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+    report = reported(reader)
+    (lag,) = report.lags
+    end = reader.latestOffset(end, ReadAllAvailable())
+    rest = reported(reader).planned
+    assert not reported(reader).lags
+    reader.latestOffset(end, ReadAllAvailable())
+    assert not reported(reader).planned, "nothing new came"
     reader.stop()
     with ours.entry_reader(topic, None) as entries:
         stored: list[Entry] = []
         while len(stored) < 5:
             stored += entries.read(10)
     assert (lag.entries, lag.whole) == ((4, True) if knows_ledgers else (2, False))
+    assert report.planned == (PlannedEntries(reader="brokers", entries=1),)
+    assert rest == (PlannedEntries(reader="brokers", entries=lag.entries, whole=lag.whole),)
     assert lag.oldest_ms == stored[1].metadata.publish_time
 
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from eos.metrics.batch import FinishedBatch
-from eos.metrics.partition_lag import PartitionLag
 from eos.metrics.progress import Progress
+from eos.metrics.source_report import PartitionLag, SourceReport
 
 FLIGHTS, DELAYS = "persistent://public/default/flights", "persistent://public/default/delays"
 
@@ -49,10 +49,19 @@ def source(*topics: str, rows: int = 100) -> Any:
     return SimpleNamespace(endOffset=json.dumps(end), latestOffset=None, numInputRows=rows)
 
 
-def read(*lags: PartitionLag, **different: Any) -> Progress:
-    """Return the progress of a batch that has read two partitions, but for what is different."""
-    facts: dict[str, Any] = {"id": "0a1b", "name": "counts", "sources": [source(f"{FLIGHTS}-0", f"{FLIGHTS}-1")]}
-    return Progress(SimpleNamespace(**facts | different), (), lags)  # type: ignore[arg-type]
+def read(*lags: PartitionLag, report: SourceReport | None = None, **different: Any) -> Progress:
+    """Return the progress of a batch that has read two partitions, but for what is different.
+
+    Args: the lags of its report, or all of the report; Spark's figures.
+    """
+    facts: dict[str, Any] = {
+        "id": "0a1b",
+        "runId": "run",
+        "name": "counts",
+        "sources": [source(f"{FLIGHTS}-0", f"{FLIGHTS}-1")],
+        "observedMetrics": {},
+    }
+    return Progress(SimpleNamespace(**facts | different), (), (report or SourceReport(lags=lags),))  # type: ignore[arg-type]
 
 
 @dataclass(eq=False)

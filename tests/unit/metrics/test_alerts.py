@@ -41,6 +41,8 @@ SOURCE: Series = {
     "lag_entries{topic='b'}": f"0x{MINUTES}",
     "oldest_unread_age_seconds": f"2x{MINUTES}",
     "last_batch_timestamp_seconds": f"0+60x{MINUTES}",
+    "losses_total": f"0x{MINUTES}",
+    "damaged_rows_total": f"0x{MINUTES}",
 }
 GOOD: Series = {
     **{f"eos_sink_{name}": values for name, values in SINK.items()},
@@ -70,6 +72,9 @@ BAD: dict[str, tuple[Series, dict[str, str]]] = {
     "EosSourceBehind": ({"eos_source_lag_entries{topic='a'}": "0x40 7x19"}, {}),
     "EosSourceLate": ({"eos_source_oldest_unread_age_seconds": "0+15x60"}, {}),
     "EosSourceSilent": ({"eos_source_last_batch_timestamp_seconds": "0+60x40 2400x19"}, {}),
+    # The first value that Prometheus sees may have the loss in it already.
+    "EosSourceLoss": ({"eos_source_losses_total": "_x58 1x1"}, {}),
+    "EosSourceDamaged": ({"eos_source_damaged_rows_total": "_x58 3x1"}, {}),
 }
 """What is different from the good hour, and what labels the alert has beside the sink or the query."""
 

@@ -12,8 +12,8 @@ from pyspark.sql import Row
 
 import eos
 from eos.metrics import progress as module
-from eos.metrics.partition_lag import PartitionLag
 from eos.metrics.progress import Progress
+from eos.metrics.source_report import PartitionLag, PlannedEntries, SourceReport
 from tests.unit.metrics.batches import finished
 
 
@@ -95,6 +95,32 @@ def test_what_a_batch_has_left_unread_is_told(monkeypatch: pytest.MonkeyPatch) -
         PartitionLag(topic="a", entries=1_199, oldest_ms=1_700_000_000_000),
         PartitionLag(topic="b", entries=1, whole=False),
     )
+
+
+def test_what_tasks_were_to_read_and_the_losses_of_the_run_are_told() -> None:
+    nothing = told(durationMs={}, numInputRows=0).progress
+    planned = (
+        PlannedEntries(reader="brokers", entries=5, whole=False),
+        PlannedEntries(reader="bookies", entries=1_900),
+    )
+    reports = (SourceReport(planned=planned, losses=2), None, SourceReport(planned=planned[:1], losses=1))
+    assert Progress(nothing, (), reports).line().split("; ")[1:] == [
+        "at least 1,910 entries planned: 10 from brokers, 1,900 from bookies",
+        "3 losses of data since the query began",
+    ]
+
+
+def test_a_function_that_raises_does_not_keep_the_batch_from_the_next_one(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[Progress] = []
+
+    def breaks(progress: Progress) -> None:
+        raise OSError("no disk")
+
+    with caplog.at_level(logging.ERROR, logger="eos.progress"):
+        eos.listener(breaks, seen.append).onQueryProgress(told())
+    assert len(seen) == 1
+    assert "breaks raised. The query is not affected" in caplog.text
+    assert "no disk" in caplog.text
 
 
 def test_a_query_without_a_name_and_a_sink_is_told_all_the_same() -> None:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client import CollectorRegistry
+from pyspark.sql import Row
 
 from eos.metrics.figures import JOBS, TOPICS, Labels
 from eos.metrics.opentelemetry import OpenTelemetryMetrics
 from eos.metrics.opentelemetry import name_of as name_of_otel
-from eos.metrics.partition_lag import PartitionLag
 from eos.metrics.prometheus import PrometheusMetrics, name_of
-from eos.metrics.source_figures import LAG, LAST_BATCH, OLDEST_AGE, ROWS, SOURCE_FIGURES, SourceFigures
+from eos.metrics.source_figures import (
+    DAMAGED,
+    LAG,
+    LAST_BATCH,
+    LOSSES,
+    OLDEST_AGE,
+    PLANNED,
+    ROWS,
+    SOURCE_FIGURES,
+    VALUES,
+    SourceFigures,
+)
+from eos.metrics.source_report import PartitionLag, PlannedEntries, SourceReport
 from tests.unit.metrics.batches import FLIGHTS, read, source
 
 NOW = 1_700_000_000.0
@@ -26,7 +39,7 @@ def lag(topic: str, entries: int, age_s: float | None = None) -> PartitionLag:
 
 def test_each_partition_that_is_read_has_a_lag_and_none_is_0() -> None:
     found = list(SourceFigures(Labels(JOBS, TOPICS)).figures_of(read(lag(SECOND, 7, 34.0)), NOW))
-    assert found == [
+    assert [one for one in found if one[0] not in (PLANNED, LOSSES, DAMAGED, VALUES)] == [
         (ROWS, ("counts",), 100),
         (LAST_BATCH, ("counts",), NOW),
         (LAG, ("counts", FIRST), 0),
@@ -52,6 +65,42 @@ def test_partitions_without_an_end_share_a_value() -> None:
         (LAG, ("counts", FIRST), 5),
         (OLDEST_AGE, ("counts", FIRST), 1.0),
     ]
+
+
+def test_planned_entries_count_for_the_reader_that_tasks_were_to_use_and_each_reader_has_a_value() -> None:
+    figures = SourceFigures(Labels(JOBS, TOPICS))
+    planned = (PlannedEntries(reader="brokers", entries=5), PlannedEntries(reader="bookies", entries=900))
+    found = list(figures.figures_of(read(report=SourceReport(planned=planned)), NOW))
+    assert [one for one in found if one[0] is PLANNED] == [
+        (PLANNED, ("counts", "brokers"), 5),
+        (PLANNED, ("counts", "bookies"), 900),
+        (PLANNED, ("counts", "offloaded"), 0),
+    ]
+
+
+def test_losses_are_counted_once_over_the_reports_of_each_run() -> None:
+    """A report has all losses of its run: Spark shows none of the reports of batches without new input."""
+    figures, told = SourceFigures(Labels(JOBS, TOPICS)), []
+    for run, losses in (("one", 0), ("one", 2), ("one", None), ("one", 2), ("one", 3), ("two", 3), ("two", 4)):
+        reports = (None if losses is None else SourceReport(losses=losses),)
+        progress = replace(read(runId=run), reports=reports)
+        told += [value for figure, _, value in figures.figures_of(progress, NOW) if figure is LOSSES]
+    assert told == [0, 2, 0, 0, 1, 3, 1]
+
+
+def test_each_source_of_a_query_has_its_own_losses() -> None:
+    figures, told = SourceFigures(Labels(JOBS, TOPICS)), []
+    for losses in ((1, 5), (2, 5), (2, 6)):
+        progress = replace(read(), reports=tuple(SourceReport(losses=one) for one in losses))
+        told += [value for figure, _, value in figures.figures_of(progress, NOW) if figure is LOSSES]
+    assert told == [6, 1, 1]
+
+
+def test_what_a_query_observes_of_its_rows_counts() -> None:
+    seen = {"eos.source": Row(damaged=2, value_bytes=70), "eos.source.b": Row(value_bytes=5), "eos.sources": Row(n=1)}
+    found = list(SourceFigures(Labels(JOBS, TOPICS)).figures_of(read(observedMetrics=seen), NOW))
+    assert (DAMAGED, ("counts",), 2) in found
+    assert (VALUES, ("counts",), 75) in found
 
 
 def test_a_clock_that_is_behind_makes_no_negative_age_and_a_query_without_a_name_has_its_id() -> None:
@@ -84,6 +133,10 @@ def test_both_exporters_show_them() -> None:
     assert told["eos.source.lag.entries", "counts", SECOND] == registry.get_sample_value(name_of(LAG), here) == 7
     assert [name_of(figure) for figure in SOURCE_FIGURES] == [
         "eos_source_rows_total",
+        "eos_source_planned_entries_total",
+        "eos_source_losses_total",
+        "eos_source_damaged_rows_total",
+        "eos_source_values_bytes_total",
         "eos_source_lag_entries",
         "eos_source_oldest_unread_age_seconds",
         "eos_source_last_batch_timestamp_seconds",

@@ -94,6 +94,18 @@ def test_the_tail_costs_no_question_once_the_open_ledger_is_known(asked: list[st
     assert asked == [TOPIC, TOPIC]
 
 
+def test_the_ranges_of_a_batch_share_one_answer_that_is_younger_than_their_ends(asked: list[str]) -> None:
+    plan = SegmentPlan(options())
+    for start, end in ((None, EntryId(9, 3)), (None, EntryId(8, 2)), (EntryId(8, 2), EntryId(9, 3))):
+        assert plan.path(part(start, end)) is not None
+    assert asked == [TOPIC]
+    plan.path(part(None, EntryId(9, 4)))
+    assert asked == [TOPIC] * 2, "an answer from before an end was readable proves nothing of it"
+    plan.forget()
+    plan.path(part(None, EntryId(9, 4)))
+    assert asked == [TOPIC] * 3
+
+
 def test_brokers_and_compacted_reads_ask_nothing(asked: list[str]) -> None:
     assert SegmentPlan(options("brokers")).path(part(None, EntryId(9, 3))) is None
     assert SegmentPlan(options("bookies")).path(part(None, EntryId(9, 3), compacted=True)) is None

@@ -11,7 +11,7 @@ import pytest
 from eos.errors import InvalidInput
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.errors import DataLost
+from eos.source.errors import DataLost, Losses
 from eos.source.options import parse_options
 from eos.source.ranges import Found
 from eos.source.subscriptions import Subscriptions
@@ -25,6 +25,7 @@ class Cluster:
     """A topic with a subscription that stands at 5:2, and messages up to 5:9."""
 
     lost: bool = False
+    lose: Losses = field(default_factory=lambda: Losses(fail=True))
     moved: list[EntryId] = field(default_factory=list)
 
     def subscription(self, *_: Any, **__: Any) -> Cluster:
@@ -59,6 +60,7 @@ class Cluster:
 def subscriptions(cluster: Cluster, **options: str) -> tuple[Subscriptions, Any]:
     given = {"service.url": "pulsar://h:1", "topic": "t", "subscription": "job"} | options
     parsed = parse_options(given, "stream")
+    cluster.lose = Losses(parsed.fail_on_data_loss)
     return Subscriptions(cast(Client, cluster), parsed, cast(Any, cluster)), parsed.start
 
 
@@ -100,6 +102,8 @@ def test_a_loss_at_the_start_is_as_the_option_says(caplog: pytest.LogCaptureFixt
     made, start = subscriptions(Cluster(lost=True), startingOffsets="earliest")
     with pytest.raises(DataLost, match="nothing is left"):
         made.pin(TOPIC, start, new_query=True)
-    made, start = subscriptions(Cluster(lost=True), startingOffsets="earliest", failOnDataLoss="false")
+    cluster = Cluster(lost=True)
+    made, start = subscriptions(cluster, startingOffsets="earliest", failOnDataLoss="false")
     assert made.pin(TOPIC, start, new_query=True) == at("5:2")
     assert "nothing is left" in caplog.text
+    assert cluster.lose.count == 1
