@@ -27,7 +27,8 @@ PLANNED: Final = Figure(
     "entry",
     ("query", "reader"),
     "stored entries that the driver planned for tasks, with markers and aborted ones, by where tasks were to read "
-    "them: brokers, bookies or offloaded. It is not known what a task made of them. A lower bound where the lag is one",
+    "them: brokers, bookies or offloaded. It is not known what a task made of them. A lower bound where they lie in "
+    "several ledgers and the source has no `admin.url`",
 )
 LOSSES: Final = Figure(
     "source.losses",
@@ -128,8 +129,8 @@ class SourceFigures:
         with self._lock:
             for place, report in enumerate(reports):
                 if report is not None:
-                    known_run, known = self._losses.get((query, place), ("", 0))
-                    new += report.losses - (known if known_run == run else 0)
+                    known_run, known = self._losses.get((query, place), (run, 0))
+                    new += report.losses - (known if known_run == run and known <= report.losses else 0)
                     self._losses[query, place] = run, report.losses
         return new
 

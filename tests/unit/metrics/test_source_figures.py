@@ -81,11 +81,20 @@ def test_planned_entries_count_for_the_reader_that_tasks_were_to_use_and_each_re
 def test_losses_are_counted_once_over_the_reports_of_each_run() -> None:
     """A report has all losses of its run: Spark shows none of the reports of batches without new input."""
     figures, told = SourceFigures(Labels(JOBS, TOPICS)), []
-    for run, losses in (("one", 0), ("one", 2), ("one", None), ("one", 2), ("one", 3), ("two", 3), ("two", 4)):
+    for run, losses in (
+        ("one", 0),
+        ("one", 2),
+        ("one", None),
+        ("one", 2),
+        ("one", 3),
+        ("two", 3),
+        ("two", 4),
+        ("two", 1),
+    ):
         reports = (None if losses is None else SourceReport(losses=losses),)
         progress = replace(read(runId=run), reports=reports)
         told += [value for figure, _, value in figures.figures_of(progress, NOW) if figure is LOSSES]
-    assert told == [0, 2, 0, 0, 1, 3, 1]
+    assert told == [0, 2, 0, 0, 1, 3, 1, 1], "a count that has begun again is new as a whole"
 
 
 def test_each_source_of_a_query_has_its_own_losses() -> None:

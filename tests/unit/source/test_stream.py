@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from eos.metrics.source_report import PartitionLag, PlannedEntries, report_of
+from eos.source import stream
 from eos.source.batch_pace import FIRST_ENTRIES
+from eos.source.errors import Losses
 from eos.source.options import parse_options
 from eos.source.stream import PulsarStreamReader
+from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, entries
 
 
 @pytest.mark.parametrize(
@@ -24,3 +32,41 @@ from eos.source.stream import PulsarStreamReader
 def test_spark_is_told_whether_there_is_a_limit(given: dict[str, str], limit: ReadLimit) -> None:
     options = parse_options({"service.url": "pulsar://h:1", "topic": "t", "subscription": "s"} | given, "stream")
     assert PulsarStreamReader(options, StructType()).getDefaultReadLimit() == limit
+
+
+class Brokers(FakeBrokers):
+    """What the reader of a query asks beside its plan."""
+
+    def __init__(self, **topics: FakeTopic) -> None:
+        super().__init__(**topics)
+        self.lose = Losses(fail=False)
+
+    def splitter(self) -> Any:
+        return lambda ranges: ranges
+
+    def publish_time(self, topic: str, entry: Any) -> int:
+        return 1_000 + int(entry.entry)
+
+
+def test_each_batch_is_reported_with_the_losses_of_the_plan_and_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = {name: FakeTopic(entries(5, 0, 9)) for name in ("a", "b")}
+    brokers = Brokers(**topics)
+    monkeypatch.setattr(stream, "PulsarBrokers", lambda options: brokers)
+    given = {"maxEntriesPerTrigger": "6", "failOnDataLoss": "false"}
+    options = parse_options({"service.url": "pulsar://h:1", "topics": "a,b", "subscription": "s"} | given, "stream")
+    reader = PulsarStreamReader(options, StructType())
+
+    def planned(start: Any) -> tuple[Any, Any]:
+        end = reader.latestOffset(start, ReadMaxRows(6))
+        return end, report_of(SimpleNamespace(latestOffset=json.dumps(reader.reportLatestOffset())))  # type: ignore[arg-type]
+
+    end, report = planned(reader.initialOffset())
+    assert report.planned == (PlannedEntries(reader="brokers", entries=6),)
+    assert report.lags == tuple(PartitionLag(topic=name, entries=7, oldest_ms=1_003) for name in ("a", "b"))
+    assert report.losses == 0
+    del topics["a"], brokers.held["a"]
+    brokers.lose("found while the query began")
+    end, report = planned(end)
+    assert report.planned == (PlannedEntries(reader="brokers", entries=6),)
+    assert [lag.topic for lag in report.lags] == ["b"]
+    assert report.losses == 2
