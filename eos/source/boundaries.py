@@ -95,15 +95,18 @@ def time_of(boundary: Boundary, topic: str) -> int:
 
 
 def check_named(boundary: Boundary, topics: Iterable[str], option: str) -> None:
-    """Raise InvalidInput when offsets or times by topic name a topic that isn't read, or say nothing of one that is.
-
-    Nothing is left behind then: this comes before the first subscription is made.
-    """
-    topics = list(topics)
+    """Raise InvalidInput when offsets or times by topic name a topic that isn't read."""
     read = {name for topic in topics for name in (topic, split_partition(topic)[0])}
     if unread := sorted(boundary.named - read):
         option = option.replace("Offsets", "Time") if boundary.times else option
         raise InvalidInput(f"{option} names {unread[0]}, which is not read. Read are {', '.join(sorted(read))}.")
+
+
+def check_complete(boundary: Boundary, topics: Iterable[str]) -> None:
+    """Raise InvalidInput when offsets or times by topic say nothing of one of these physical topics.
+
+    A stream asks before it makes its first subscription, which would keep messages of a query that never began.
+    """
     for topic in topics:
         time_of(boundary, topic) if boundary.where == "time" else place_of(boundary, topic)
 

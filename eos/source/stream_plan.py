@@ -31,7 +31,7 @@ from typing import Protocol
 from eos.errors import TopicMissing
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.batch_pace import Limits, Minimum, Pace
-from eos.source.boundaries import Boundary, check_named
+from eos.source.boundaries import Boundary, check_complete, check_named
 from eos.source.errors import DataLost, gone, lost, overtaken, unselected
 from eos.source.offsets import BEGINNING, Offsets, Position
 from eos.source.pinned_start import PinnedStarts, StoredPlaces
@@ -93,9 +93,7 @@ class Brokers(StoredPlaces, Protocol):
 
 
 class StreamPlan:
-    """The plan of one streaming query; it lives as long as the query's planner process.
-
-    Its `losses` counts the losses of data that it has warned of."""
+    """The plan of one query, in its planner process. `losses` counts the losses of data that it has warned of."""
 
     def __init__(
         self,
@@ -136,6 +134,7 @@ class StreamPlan:
             return self._begins
         topics = sorted(self._brokers.topics(all_named=True))
         check_named(self._start, topics, "startingOffsets")
+        check_complete(self._start, topics)
         pinned = {}
         for topic in topics:
             try:

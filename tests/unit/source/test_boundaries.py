@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eos.errors import InvalidInput
-from eos.source.boundaries import Boundary, check_named, parse_boundary, time_of
+from eos.source.boundaries import Boundary, check_complete, check_named, parse_boundary, time_of
 
 A, B = "persistent://public/default/a", "persistent://public/default/b"
 
@@ -26,7 +26,7 @@ def test_a_topic_has_its_own_time_and_a_partition_one_before_its_topics() -> Non
 
 def test_a_topic_without_a_time_and_a_time_without_its_topic_are_refused() -> None:
     times = by_time('{"a": 5}')
-    for ask in (lambda: time_of(times, B), lambda: check_named(times, [A, B], "startingOffsets")):
+    for ask in (lambda: time_of(times, B), lambda: check_complete(times, [A, B])):
         with pytest.raises(InvalidInput, match=f"the times by topic say nothing of {B}. Give a time for it"):
             ask()
     with pytest.raises(InvalidInput, match=f"startingTime names {A}, which is not read. Read are {B}"):

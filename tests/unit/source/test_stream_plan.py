@@ -388,3 +388,10 @@ def test_the_newest_positions_are_told_for_progress() -> None:
 )
 def test_a_budget_is_divided_evenly(sizes: dict[str, int | None], budget: int, expected: dict[str, int]) -> None:
     assert shares(sizes, budget) == expected
+
+
+def test_a_start_that_leaves_a_topic_out_is_refused_before_any_subscription_is_made() -> None:
+    brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 3)), b=FakeTopic(entries(5, 0, 3)))
+    with pytest.raises(InvalidInput, match="say nothing of b"):
+        Plan(brokers, start=Boundary("time", times={"a": 5})).first()
+    assert brokers.pins == []
