@@ -55,11 +55,11 @@ class PlannedReads:
         )
 
     def _of(self, part: Range) -> tuple[Counter[Reader], bool]:
+        found: Counter[Reader] = Counter()
         path = self._path(part)
         if path is None:
-            entries, whole = self._counts.between(part.topic, part.start.entry, part.end)
-            return Counter({"brokers": entries}), whole
-        found: Counter[Reader] = Counter()
+            found["brokers"], whole = self._counts.between(part.topic, part.start.entry, part.end)
+            return found, whole
         reached = part.start.entry
         for reader, last, entries in self._past_brokers(part, path):
             found[reader] += entries

@@ -80,7 +80,8 @@ def test_planned_entries_count_for_the_reader_that_tasks_were_to_use_and_each_re
 
 def test_losses_are_counted_once_over_the_reports_of_each_run() -> None:
     """A report has all losses of its run: Spark shows none of the reports of batches without new input."""
-    figures, told = SourceFigures(Labels(JOBS, TOPICS)), []
+    figures = SourceFigures(Labels(JOBS, TOPICS))
+    told: list[float] = []
     for run, losses in (
         ("one", 0),
         ("one", 2),
@@ -98,7 +99,8 @@ def test_losses_are_counted_once_over_the_reports_of_each_run() -> None:
 
 
 def test_each_source_of_a_query_has_its_own_losses() -> None:
-    figures, told = SourceFigures(Labels(JOBS, TOPICS)), []
+    figures = SourceFigures(Labels(JOBS, TOPICS))
+    told: list[float] = []
     for losses in ((1, 5), (2, 5), (2, 6)):
         progress = replace(read(), reports=tuple(SourceReport(losses=one) for one in losses))
         told += [value for figure, _, value in figures.figures_of(progress, NOW) if figure is LOSSES]
