@@ -178,10 +178,8 @@ def partitioned(partitions: int) -> Handler:
     """Return a handler that says of every topic that it has so many partitions."""
     good = CommandPartitionedTopicMetadataResponse.LookupType.Success
     told = CommandPartitionedTopicMetadataResponse(partitions=partitions, response=good)
-    kind = ANSWERS[Type.PARTITIONED_METADATA]
-    return lambda session, frame: session.answer(
-        frame.command, BaseCommand(type=kind, partition_metadata_response=told)
-    )
+    found = BaseCommand(type=Type.PARTITIONED_METADATA_RESPONSE, partition_metadata_response=told)
+    return lambda session, frame: session.answer(frame.command, found)
 
 
 def receipt(frame: Frame, ledger: int = 1) -> BaseCommand:
