@@ -12,7 +12,6 @@ from eos.errors import InvalidInput, NetworkError, Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.admin_requests import FORBIDDEN
 from eos.pulsar.net.policies import BacklogQuota, TopicPolicies
-from eos.pulsar.protocol.topics import namespace_of
 from eos.pulsar.wire.txn import TxnId
 
 
@@ -53,20 +52,20 @@ def check_expiry(admin_url: str, cluster: Cluster, control_topic: str) -> None:
         InvalidInput: the message has the command that retains the records; or the admin API can't be used.
     """
     with asking(admin_url, cluster) as admin:
-        minutes = _expiry_minutes(admin, namespace_of(control_topic))
+        minutes = _expiry_minutes(admin, control_topic)
         keeping = admin.keeping(control_topic) if minutes > 0 else None
     if keeping is not None and (keeping.retention_minutes, keeping.retention_mb) != (-1, -1):
         raise InvalidInput(
-            f"The brokers delete subscriptions of {namespace_of(control_topic)} that nobody uses for {minutes} minutes "
-            f"(subscriptionExpirationTimeMinutes), and then the records of the control topic {control_topic}. A later "
-            "call of the job would not know that it is committed, and would write its rows again. Retain the records "
-            f"with pulsar-admin topicPolicies set-retention --time -1 --size -1 {control_topic}"
+            f"The brokers delete each subscription of the control topic {control_topic} that nobody uses for {minutes} "
+            f"minutes ({_EXPIRY}), and then the topic's records. A later call of the job would not know that it is "
+            "committed, and would write its rows again. Retain the records with "
+            f"pulsar-admin topicPolicies set-retention --time -1 --size -1 {control_topic}"
         )
 
 
-def _expiry_minutes(admin: Admin, namespace: str) -> int:
+def _expiry_minutes(admin: Admin, topic: str) -> int:
     try:
-        own = admin.subscription_expiry_minutes(namespace)
+        own = admin.subscription_expiry_minutes(topic)
         return int(admin.setting(_EXPIRY) or 0) if own is None else own
     except Refused as refused:
         if refused.code not in FORBIDDEN:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from eos.errors import Refused, TopicMissing, Unreachable
 from eos.pulsar.net.admin_requests import FORBIDDEN, NO_ADMIN_API, AdminRequests, path_of
 from eos.pulsar.net.policies import Backlog, TopicPolicies, quotas_in, rates_in
-from eos.pulsar.protocol.topics import whole_topic
+from eos.pulsar.protocol.topics import namespace_of, whole_topic
 from eos.pulsar.wire.message_id import EntryId, MessageId, TopicLedger
 from eos.pulsar.wire.txn import TxnId
 
@@ -224,10 +224,10 @@ class Admin(AdminRequests):
         told = self._json(f"v2/namespaces/{namespace}").get("max_topics_per_namespace")
         return None if told is None else int(told)
 
-    def subscription_expiry_minutes(self, namespace: str) -> int | None:
-        """Return after how long unused subscriptions are deleted, 0 for never; None: as its broker does."""
-        told: int | None = self._json(f"v2/namespaces/{namespace}").get("subscription_expiration_time_minutes")
-        return told
+    def subscription_expiry_minutes(self, topic: str) -> int | None:
+        """Return by its namespace when a topic's unused subscriptions are deleted, 0: never; None: by its broker."""
+        policies = self._json(f"v2/namespaces/{namespace_of(topic)}")
+        return None if (told := policies.get("subscription_expiration_time_minutes")) is None else int(told)
 
     def subscriptions(self, topic: str) -> tuple[str, ...]:
         """Return the names of a topic's durable subscriptions."""

@@ -30,9 +30,9 @@ class FakeAdmin:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Close nothing."""
 
-    def subscription_expiry_minutes(self, namespace: str) -> int | None:
+    def subscription_expiry_minutes(self, topic: str) -> int | None:
         self._ask("namespace")
-        assert namespace == "tenant/jobs"
+        assert topic == TOPIC
         return self.own
 
     def setting(self, name: str) -> str | None:

@@ -385,7 +385,7 @@ def test_a_number_of_a_namespaces_own_is_told_from_none(server: Server, admin: A
     names = ("max_topics_per_namespace", "subscription_expiration_time_minutes")
     server.answers = {"/admin/v2/namespaces/public/default": (200, {} if told is None else dict.fromkeys(names, told))}
     assert admin.most_topics("public/default") == told
-    assert admin.subscription_expiry_minutes("public/default") == told
+    assert admin.subscription_expiry_minutes("persistent://public/default/t") == told
 
 
 def test_the_backlog_of_a_topic(server: Server, admin: Admin) -> None:
