@@ -12,7 +12,6 @@ import eos.bk.Zk.Node;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -22,6 +21,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.Op;
 import org.apache.zookeeper.OpResult;
+import org.apache.zookeeper.data.Stat;
 
 /**
  * Savepoints: named, immutable cuts of a checkpoint that hold its ledgers. How they lie in ZooKeeper:
@@ -79,7 +79,7 @@ public final class Savepoints {
         return new Savepoints(Maintenance.client(fs), AT_ONCE);
     }
 
-    /** The savepoints of a tree in whatever state, oldest first, as JSON. */
+    /** The savepoints of a tree in whatever state, oldest first by ZooKeeper's own order, as JSON. */
     public static String list(FileSystem fs) throws IOException {
         return Json.write(of(fs).all());
     }
@@ -126,18 +126,17 @@ public final class Savepoints {
     /** A savepoint that can be restored, its files by their paths below the checkpoint, and the check that it still can. */
     record Ready(Savepoint savepoint, Map<String, FileEntry> files, Op check) {}
 
+    /** Not by the makers' clocks: one that was ahead would make its savepoints the newest, and others be deleted. */
     List<ObjectNode> all() throws IOException {
-        var all = new ArrayList<ObjectNode>();
+        var all = new TreeMap<Long, ObjectNode>();
         for (String name : zk.part("/sp")) {
             Savepoint found = find(name);
-            if (found != null) {
-                all.add(found.told(name));
+            Stat stat = found == null ? null : zk.stat(path(name));
+            if (stat != null) {
+                all.put(stat.getCzxid(), found.told(name));
             }
         }
-        all.sort(Comparator.comparingLong(
-                        (ObjectNode one) -> one.get("created_ms").asLong())
-                .thenComparing(one -> one.get("name").asText()));
-        return all;
+        return List.copyOf(all.values());
     }
 
     Savepoint find(String name) throws IOException {
