@@ -1,7 +1,7 @@
 """The cut of a checkpoint: what a committed batch needs, so that the query goes on from these files alone.
 
-Every file of a cut is immutable once its batch is committed, so it doesn't matter when it is copied. The files made
-from a cut are written in `write_order`.
+A file of a cut is immutable once its batch is committed, so it doesn't matter when it is copied. Only a snapshot may be
+replaced, by one of the same state: see `Cut.written_ms`. The files made from a cut are written in `write_order`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from statestore.checkpoint.files import Files, ListedOnce, join
+from statestore.checkpoint.files import FileEntry, Files, ListedOnce, join
 from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS, batch_ids, check_whole, read_query_id
 from statestore.checkpoint.lost_state import lost_state
 from statestore.checkpoint.needs import committed_batch, needs_of, plain_files
@@ -35,12 +35,16 @@ class Cut:
         query: the id of the query.
         lengths: in bytes, of what the batch needs, and of plain files at the top, such as a sink's.
         history: older offsets and commits, which Spark may clean away meanwhile.
+        written_ms: when each of the first was written, milliseconds since the epoch. A file that says another time now
+            was replaced since, and may need others than the cut has: a snapshot that a second task uploads has other
+            tables.
     """
 
     batch_id: int
     query: str
     lengths: Mapping[str, int]
     history: frozenset[str]
+    written_ms: Mapping[str, int]
 
 
 def cut_of(files: Files, where: str, batch_id: int | None = None, operators: int | None = None) -> Cut:
@@ -63,9 +67,9 @@ def cut_of(files: Files, where: str, batch_id: int | None = None, operators: int
     chosen = committed_batch(seen, where, batch_id, "there is nothing to go on from")
     needs = needs_of(seen, chosen, expected=operators)
     wanted = dict.fromkeys([*needs.files, *plain_files(seen)])
-    lengths = {path: length for path in wanted if (length := seen.length(path)) is not None}
+    there = {path: entry for path in wanted if (entry := seen.entry(path)) is not None}
     wrong = [(gap.path, gap.reason) for gap in needs.gaps]
-    wrong += [(path, "it is not there") for path in wanted if path not in lengths]
+    wrong += [(path, "it is not there") for path in wanted if path not in there]
     if wrong:
         path, reason = wrong[0]
         raise CutFailed(f"Batch {chosen} cannot be resumed: {path}: {reason}. Files of this kind: {len(wrong)}")
@@ -80,7 +84,9 @@ def cut_of(files: Files, where: str, batch_id: int | None = None, operators: int
         if finding.severity == "error":
             raise CutFailed(f"Batch {chosen} cannot be resumed, since {finding.message}")
         log.warning("State may be lost in %s, where %s. %s", where, finding.message, _REMEDY)
-    return Cut(chosen, query, lengths, frozenset(history - lengths.keys()))
+    lengths = {path: entry.length for path, entry in there.items()}
+    written_ms = {path: entry.mtime_ms for path, entry in there.items()}
+    return Cut(chosen, query, lengths, frozenset(history - there.keys()), written_ms)
 
 
 def write_order(path: str) -> tuple[int, str]:
@@ -96,7 +102,7 @@ def names_its_place(path: str) -> bool:
 class _Seen(ListedOnce):
     """A checkpoint as it was when each directory was first listed."""
 
-    def length(self, path: str) -> int | None:
+    def entry(self, path: str) -> FileEntry | None:
         folder, _, name = path.rpartition("/")
         entry = self.list(folder).get(name)
-        return None if entry is None or entry.is_directory else entry.length
+        return None if entry is None or entry.is_directory else entry

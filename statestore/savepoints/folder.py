@@ -12,7 +12,7 @@ from typing import Protocol
 from statestore.checkpoint.cut import write_order
 from statestore.checkpoint.logs import METADATA
 from statestore.checkpoint.place import NewCheckpoint
-from statestore.errors import InvalidInput
+from statestore.errors import CutFailed, InvalidInput
 
 BLOCK = 1 << 20
 _AT_ONCE = 16 * BLOCK  # larger files go over the local disk, not through memory
@@ -97,23 +97,40 @@ class HadoopFolder:
 
     Attributes:
         lengths: of the files to read, in bytes, by path.
+        written_ms: of those that must not have been replaced since their cut, when each was written: as of `Cut`.
     """
 
     place: NewCheckpoint
     lengths: Mapping[str, int] = field(default_factory=dict)
+    written_ms: Mapping[str, int] = field(default_factory=dict)
 
     def files(self) -> Sequence[tuple[str, int]]:
         """Return paths and lengths."""
         return sorted(self.lengths.items(), key=lambda one: write_order(one[0]))
 
     def read(self, path: str) -> Iterator[bytes]:
-        """Return a file's bytes."""
+        """Return a file's bytes.
+
+        Raises:
+            CutFailed: it was replaced since the cut was taken.
+        """
         if self.lengths[path] <= _AT_ONCE:
-            yield self.place.hadoop.read(self.place.at(path))
+            data = self.place.hadoop.read(self.place.at(path))
+            self._refuse_replaced(path)
+            yield data
             return
         with tempfile.TemporaryDirectory(prefix="statestore-") as scratch:
             self.place.hadoop.copy(self.place.at(path), (Path(scratch) / "file").as_uri())
+            self._refuse_replaced(path)
             yield from Folder(Path(scratch)).read("file")
+
+    def _refuse_replaced(self, path: str) -> None:
+        """Look after reading: one that is as old as it was in the cut was not replaced before that."""
+        if path not in self.written_ms:
+            return
+        status = self.place.hadoop.status(self.place.at(path))
+        if status is None or status.mtime_ms != self.written_ms[path]:
+            raise CutFailed(f"{path} was replaced while the savepoint was being made")
 
     def begin(self) -> None:
         """Take the place."""

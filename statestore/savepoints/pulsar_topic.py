@@ -44,7 +44,7 @@ def create(
     """Write a savepoint of a checkpoint to a topic, as one transaction, also while its query runs.
 
     A checkpoint on BookKeeper is held by a savepoint of its own while its bytes are copied. On other file systems a
-    file may be deleted under our hands; then it is begun again.
+    file may be deleted or replaced under our hands; then it is begun again.
 
     Args:
         source: the checkpoint's address, of any scheme that Hadoop knows.
@@ -77,8 +77,8 @@ def create(
             continue
         what = What(name, source, cut.batch_id, cut.query, time.time_ns() // 1_000_000)
         try:
-            return send(what, HadoopFolder(NewCheckpoint(hadoop, source), cut.lengths))
-        except NotFound as error:
+            return send(what, HadoopFolder(NewCheckpoint(hadoop, source), cut.lengths, cut.written_ms))
+        except (NotFound, CutFailed) as error:
             failed = error
     raise CutFailed(f"{source} changed {_ATTEMPTS} times while it was copied: {failed}") from failed
 

@@ -61,12 +61,12 @@ class SavepointStore:
 
         Raises:
             InvalidInput: the name is none, or is taken.
-            CutFailed: a file or its ledger went meanwhile: take a newer cut.
+            CutFailed: a file or its ledger went meanwhile, or a file was replaced: take a newer cut.
             Unavailable: ZooKeeper was lost. The rest shows as abandoned.
         """
-        paths = json.dumps(list(cut.lengths))
+        files = json.dumps(dict(cut.written_ms))
         return Savepoint.said(
-            self._ask("create", name, self.address.uri, self.address.path, cut.batch_id, cut.query, paths)
+            self._ask("create", name, self.address.uri, self.address.path, cut.batch_id, cut.query, files)
         )
 
     def take(self, name: str) -> None:

@@ -71,7 +71,7 @@ def cuts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def newer(*_: Any) -> Cut:
         found.append(len(found))
-        return Cut(found[-1], "a-query", {}, frozenset())
+        return Cut(found[-1], "a-query", {}, frozenset(), {})
 
     monkeypatch.setattr(bookkeeper, "_PAUSE_S", 0)
     monkeypatch.setattr(bookkeeper, "cut_of", newer)

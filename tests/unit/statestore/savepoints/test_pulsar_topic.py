@@ -1,21 +1,30 @@
-"""What a command leaves in a tree that is killed while it reads or copies a checkpoint: it is found, and removed."""
+"""What a command leaves in a tree that is killed while it reads or copies a checkpoint: it is found, and removed.
+
+And what is sent of a checkpoint on another file system, where Spark may replace a file meanwhile.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from statestore.bk.address import BkAddress
 from statestore.checkpoint.cut import Cut
-from statestore.errors import NotFound
+from statestore.errors import CutFailed, NotFound
 from statestore.hadoop.file_systems import Hadoop
-from statestore.savepoints import bookkeeper, pulsar_topic
+from statestore.savepoints import bookkeeper, pulsar_topic, topic
+from statestore.savepoints.folder import Source
 from statestore.savepoints.savepoint import Savepoint
 from statestore.savepoints.store import SavepointStore
+from tests.unit.statestore.checkpoint.conftest import needed, unpack
+from tests.unit.statestore.folders import Folders
 
 SOURCE = "bk://zk:2181/q"
 
@@ -66,7 +75,7 @@ class Played(SavepointStore):
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Played:
-    monkeypatch.setattr(bookkeeper, "cut_of", lambda *_: Cut(7, "a-query", {}, frozenset()))
+    monkeypatch.setattr(bookkeeper, "cut_of", lambda *_: Cut(7, "a-query", {}, frozenset(), {}))
     monkeypatch.setattr(bookkeeper, "SavepointStore", Played)
     return Played(cast(Hadoop, Tree()), BkAddress.parse(SOURCE))
 
@@ -118,3 +127,33 @@ def test_deleting_a_savepoint_leaves_another_whose_name_only_looks_like_ours(
         store.tree.savepoints[name] = Savepoint(name, "ready", SOURCE, 0)
     bookkeeper.delete("mine", SOURCE)
     assert list(store.tree.savepoints) == ["mine-cut"]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_snapshot_that_is_replaced_after_its_tables_were_noted_is_not_sent(
+    times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the same length, as where only the names of its tables differ: a second task has uploaded the same version."""
+    checkpoint = Path(shutil.copytree(unpack(tmp_path) / "rocksdb-deduplication", tmp_path / "q"))
+    snapshot = needed(checkpoint, "zip")
+    tries: list[bool] = []
+
+    def write(cluster: object, name: str, what: object, source: Source, *_: object) -> list[str]:
+        if len(tries) < times:
+            changed = snapshot.stat().st_mtime + 1
+            os.utime(snapshot, (changed, changed))
+        tries.append(True)
+        return [path for path, _ in source.files() if list(source.read(path))]
+
+    monkeypatch.setattr(Hadoop, "of", lambda *_: Folders())
+    monkeypatch.setattr(topic, "write", write)
+
+    def create() -> Any:
+        return pulsar_topic.create("one", str(checkpoint), "pulsar://nowhere:1/savepoints", operators=1)
+
+    if times == 1:
+        assert snapshot.relative_to(checkpoint).as_posix() in create()
+    else:
+        with pytest.raises(CutFailed, match=rf"changed 3 times while it was copied: .*{snapshot.name} was replaced"):
+            create()
+    assert len(tries) == times + (times == 1)

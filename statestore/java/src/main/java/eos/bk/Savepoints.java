@@ -5,13 +5,13 @@ import static eos.bk.Failed.Kind.InvalidInput;
 import static eos.bk.Failed.Kind.NotFound;
 import static eos.bk.Failed.Kind.Unavailable;
 
+import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.google.common.collect.Lists;
 import eos.bk.Names.Status;
 import eos.bk.Zk.Node;
 import java.io.IOException;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -95,14 +95,16 @@ public final class Savepoints {
      *
      * @param source the checkpoint's address, for people
      * @param top its path
-     * @param paths the files that the batch needs, below the checkpoint, as a JSON list
-     * @throws Failed CutFailed: a file is gone, or its ledger was freed: choose the files again
+     * @param files the files that the batch needs: by their paths below the checkpoint when each was written, in ms since
+     *     the epoch, as a JSON object
+     * @throws Failed CutFailed: a file is gone or was replaced, or its ledger was freed: choose the files again
      */
     public static String create(
-            FileSystem fs, String name, String source, String top, long batch, String query, String paths)
+            FileSystem fs, String name, String source, String top, long batch, String query, String files)
             throws IOException {
-        var files = Arrays.asList(Json.MAPPER.readValue(paths, String[].class));
-        return Json.write(of(fs).create(name, source, top, batch, query, files).told(name));
+        var writtenMs = Json.MAPPER.readValue(files, new TypeReference<TreeMap<String, Long>>() {});
+        return Json.write(
+                of(fs).create(name, source, top, batch, query, writtenMs).told(name));
     }
 
     /**
@@ -185,7 +187,7 @@ public final class Savepoints {
                 Op.check(path, node.stat().getVersion()));
     }
 
-    Savepoint create(String name, String source, String top, long batch, String query, List<String> paths)
+    Savepoint create(String name, String source, String top, long batch, String query, Map<String, Long> writtenMs)
             throws IOException {
         Savepoint before = find(name);
         if (before != null && (before.isReady() || before.state().equals("building"))) {
@@ -196,7 +198,7 @@ public final class Savepoints {
         }
         Building build = begin(name, source);
         try {
-            return build.finish(batch, query, look(top, batch, paths));
+            return build.finish(batch, query, look(top, batch, writtenMs));
         } catch (IOException | RuntimeException e) {
             try {
                 delete(name, false, build.token());
@@ -227,13 +229,21 @@ public final class Savepoints {
                         + ": take another name, or delete it first");
     }
 
-    private Map<String, FileEntry> look(String top, long batch, List<String> paths) throws IOException {
+    private Map<String, FileEntry> look(String top, long batch, Map<String, Long> writtenMs) throws IOException {
+        var paths = List.copyOf(writtenMs.keySet());
         List<Status> found =
                 names.find(paths.stream().map(path -> Names.child(top, path)).toList());
         var files = new TreeMap<String, FileEntry>();
         for (int i = 0; i < paths.size(); i++) {
             if (found.get(i) == null || found.get(i).isDirectory()) {
                 throw new Failed(CutFailed, "Batch " + batch + " can't be restored: " + paths.get(i) + " is not there");
+            }
+            // A snapshot that a second task uploads has other tables than the one that the files were chosen by.
+            if (found.get(i).mtime() != writtenMs.get(paths.get(i))) {
+                throw new Failed(
+                        CutFailed,
+                        "Batch " + batch + " can't be held: " + paths.get(i) + " was replaced at "
+                                + found.get(i).mtime() + " ms");
             }
             files.put(paths.get(i), found.get(i).file());
         }

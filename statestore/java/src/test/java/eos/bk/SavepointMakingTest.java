@@ -1,22 +1,31 @@
 package eos.bk;
 
+import static eos.bk.SavepointsTest.FILES;
+import static eos.bk.SavepointsTest.SOURCE;
 import static eos.bk.SavepointsTest.checkpoint;
 import static eos.bk.SavepointsTest.create;
+import static eos.bk.SavepointsTest.refused;
 import static eos.bk.SavepointsTest.states;
+import static eos.bk.SavepointsTest.written;
+import static eos.bk.TestTree.write;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import eos.bk.Failed.Kind;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.apache.zookeeper.Op;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
-/** The order in which savepoints were made. */
+/** What a savepoint takes of the files that were chosen for it, and the order in which savepoints were made. */
 class SavepointMakingTest {
     private final TestTree tree = new TestTree(Settings.MIB);
     private final Client client = tree.survivor;
@@ -30,6 +39,30 @@ class SavepointMakingTest {
     @AfterEach
     void stop() {
         tree.close();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"metadata", "state/0/0/1.delta", "state/0/0/ü 50%"})
+    void aFileThatWasReplacedSinceItWasChosenAsksForANewerCutAndLeavesNothing(String replaced) throws IOException {
+        Map<String, Long> chosen = written(all, "/q", FILES.keySet());
+        do {
+            write(client, "/q/" + replaced, FILES.get(replaced));
+        } while (written(all, "/q", List.of(replaced)).get(replaced).equals(chosen.get(replaced)));
+        refused(
+                Kind.CutFailed,
+                "Batch 0 can't be held: " + replaced + " was replaced at ",
+                () -> all.create("one", SOURCE, "/q", 0, "a-query", chosen));
+        assertEquals(List.of(), states(all));
+        assertTrue(create(all, "one").isReady());
+    }
+
+    @Test
+    void aFileThatWasCompactedSinceItWasChosenIsTheSame() throws IOException {
+        Map<String, Long> chosen = written(all, "/q", FILES.keySet());
+        FileEntry old = client.names.find("/q/metadata").file();
+        FileEntry copy = client.packs.append("/q/metadata", FILES.get("metadata"), old.entrySize());
+        assertTrue(client.names.replace("/q/metadata", old, old.copiedTo(copy, chosen.get("metadata"))));
+        assertTrue(all.create("one", SOURCE, "/q", 0, "a-query", chosen).isReady());
     }
 
     @Test

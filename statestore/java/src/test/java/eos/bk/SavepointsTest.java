@@ -20,6 +20,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -70,7 +71,16 @@ class SavepointsTest {
     }
 
     static Savepoint create(Savepoints all, String name) throws IOException {
-        return all.create(name, SOURCE, "/q", 0, "a-query", List.copyOf(FILES.keySet()));
+        return all.create(name, SOURCE, "/q", 0, "a-query", written(all, "/q", FILES.keySet()));
+    }
+
+    /** When files were written, below a directory. */
+    static Map<String, Long> written(Savepoints all, String top, Collection<String> paths) throws IOException {
+        var written = new TreeMap<String, Long>();
+        for (String path : paths) {
+            written.put(path, all.names.find(top + "/" + path).mtime());
+        }
+        return written;
     }
 
     static List<String> states(Savepoints all) throws IOException {
@@ -86,7 +96,7 @@ class SavepointsTest {
         assertEquals(FILES.size(), Look.files(client.names, target).size());
     }
 
-    private static void refused(Kind kind, String words, Executable executable) {
+    static void refused(Kind kind, String words, Executable executable) {
         Failed failed = assertThrows(Failed.class, executable);
         assertTrue(failed.getMessage().contains(words), failed.getMessage());
         assertEquals(kind.name(), failed.kind());
@@ -182,7 +192,7 @@ class SavepointsTest {
         refused(
                 Kind.CutFailed,
                 "Batch 3 can't be restored: offsets/9 is not there",
-                () -> all.create("one", SOURCE, "/q", 3, "a-query", List.of("metadata", "offsets/9")));
+                () -> all.create("one", SOURCE, "/q", 3, "a-query", Map.of("offsets/9", 0L)));
         assertEquals(List.of(), states(all));
         var build = all.begin("one", SOURCE);
         refused(Kind.CutFailed, "Ledger 987654321 was freed", () -> build.hold(List.of(987654321L)));
@@ -207,7 +217,7 @@ class SavepointsTest {
     void aMakerThatSleptCanNotTouchALaterSavepointOfThatName() throws IOException {
         var sleeper = all.begin("one", SOURCE);
         all.delete("one", true, null);
-        all.create("one", SOURCE, "/q", 0, "", List.of("metadata"));
+        all.create("one", SOURCE, "/q", 0, "", written(all, "/q", List.of("metadata")));
         List<Long> before = held("one");
         refused(Kind.Unavailable, "deletion has begun", () -> sleeper.hold(client.names.ledgers()));
         refused(Kind.Unavailable, "deletion has begun", () -> sleeper.finish(0, "", Map.of()));
@@ -374,7 +384,7 @@ class SavepointsTest {
             paths.add("a-name-of-some-length-" + "x".repeat(150) + i);
             client.names.publish("/wide/" + paths.get(i), client.packs.append("", new byte[0]), false);
         }
-        all.create("wide", SOURCE, "/wide", 0, "", paths);
+        all.create("wide", SOURCE, "/wide", 0, "", written(all, "/wide", paths));
         all.restore("wide", "/again").finish();
         assertEquals(
                 paths.stream().sorted().toList(),
