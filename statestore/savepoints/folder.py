@@ -129,7 +129,7 @@ class HadoopFolder:
         if path not in self.written_ms:
             return
         status = self.place.hadoop.status(self.place.at(path))
-        if status is None or status.mtime_ms != self.written_ms[path]:
+        if status is None or not _same_time(status.mtime_ms, self.written_ms[path]):
             raise CutFailed(f"{path} was replaced while the savepoint was being made")
 
     def begin(self) -> None:
@@ -158,3 +158,12 @@ class HadoopFolder:
                 out.write(head)
                 out.writelines(rest)
             self.place.copy(file.as_uri(), path)
+
+
+def _same_time(one_ms: int, other_ms: int) -> bool:
+    """Whether two times of a file may be the same: a store may list it to the millisecond, and say alone the second.
+
+    So does one whose answers have the time in a header of HTTP: `ListObjectsV2` and `HeadObject` of S3's protocol.
+    """
+    whole = one_ms % 1_000 == 0 or other_ms % 1_000 == 0
+    return one_ms // 1_000 == other_ms // 1_000 if whole else one_ms == other_ms

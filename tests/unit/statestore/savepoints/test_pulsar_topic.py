@@ -157,3 +157,31 @@ def test_a_snapshot_that_is_replaced_after_its_tables_were_noted_is_not_sent(
         with pytest.raises(CutFailed, match=rf"changed 3 times while it was copied: .*{snapshot.name} was replaced"):
             create()
     assert len(tries) == times + (times == 1)
+
+
+@pytest.mark.parametrize("changed_s", [0, 1])
+def test_a_store_that_tells_a_files_time_in_whole_seconds_replaces_none_by_that(
+    changed_s: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lists have milliseconds."""
+    checkpoint = Path(shutil.copytree(unpack(tmp_path) / "rocksdb-deduplication", tmp_path / "q"))
+    for file in checkpoint.rglob("*"):
+        os.utime(file, (1_700_000_000.123, 1_700_000_000.123))
+
+    class Alone(Folders):
+        def status(self, uri: str) -> Any:
+            found = super().status(uri)
+            return found and replace(found, mtime_ms=found.mtime_ms // 1_000 * 1_000 + 1_000 * changed_s)
+
+        def list(self, uri: str) -> Any:
+            return Folders().list(uri)
+
+    def write(cluster: object, name: str, what: object, source: Source, *_: object) -> list[str]:
+        return [path for path, _ in source.files() if list(source.read(path))]
+
+    monkeypatch.setattr(Hadoop, "of", lambda *_: Alone())
+    monkeypatch.setattr(topic, "write", write)
+    with contextlib.ExitStack() as block:
+        if changed_s:
+            block.enter_context(pytest.raises(CutFailed, match="was replaced"))
+        assert pulsar_topic.create("one", str(checkpoint), "pulsar://nowhere:1/savepoints", operators=1)
