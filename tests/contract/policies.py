@@ -46,6 +46,7 @@ class Policy:
         sink, table, stream, timed: what a sink, a batch read, a stream and one that begins at a time do: WORKS, or a
             pattern that the refusal must match.
         quick: whether the default suite tries it too.
+        retains: whether the broker retains what all subscriptions have read.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Policy:
     stream: str = WORKS
     timed: str = WORKS
     quick: bool = False
+    retains: bool = True
 
 
 def _both(name: str, fields: tuple[str, ...], body: Any, path: str, **expected: Any) -> Policy:
@@ -80,6 +82,7 @@ TRIED: Final = (
         ("retention_policies", "retentionPolicies"),
         {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
         "retention",
+        retains=False,
     ),
     _both("retention", (), {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}, "retention"),
     Policy(

@@ -93,6 +93,9 @@ class Place:
         if written:
             self.sink()
             self.ask("PUT", f"persistent/{self.namespace}/rows/subscription/{JOB}", {"ledgerId": -1, "entryId": -1})
+        if not policy.retains:  # each read finds the rows that another one has acknowledged
+            unread = f"persistent/{self.namespace}/rows/subscription/unread"
+            self.ask("PUT", unread, {"ledgerId": -1, "entryId": -1})
         if level == "namespace":
             self.ask(policy.method, f"namespaces/{self.namespace}/{policy.namespace}", policy.body)
         else:
