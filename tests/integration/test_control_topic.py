@@ -61,6 +61,8 @@ def test_an_expiry_of_subscriptions_is_refused_for_a_job_until_the_topic_retains
     check_expiry(pulsar.admin_url, Cluster(pulsar.service_url), topic)
     expiry = f"{admin}/namespaces/{namespace}/subscriptionExpirationTime"
     httpx.post(expiry, json=60, timeout=30).raise_for_status()
+    none = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}  # `eos local` retains all
+    httpx.post(f"{admin}/namespaces/{namespace}/retention", json=none, timeout=30).raise_for_status()
     with pytest.raises(InvalidInput, match=r"for 60 minutes .* set-retention --time -1 --size -1"):
         check_expiry(pulsar.admin_url, Cluster(pulsar.service_url), topic)
     own = f"{admin}/persistent/{namespace}/__eos-sink/retention"
