@@ -2,7 +2,6 @@ package eos.bk;
 
 import static eos.bk.SavepointsTest.FILES;
 import static eos.bk.SavepointsTest.SOURCE;
-import static eos.bk.SavepointsTest.checkpoint;
 import static eos.bk.SavepointsTest.create;
 import static eos.bk.SavepointsTest.refused;
 import static eos.bk.SavepointsTest.states;
@@ -19,28 +18,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.apache.zookeeper.Op;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What a savepoint takes of the files that were chosen for it, and the order in which savepoints were made. */
-class SavepointMakingTest {
-    private final TestTree tree = new TestTree(Settings.MIB);
-    private final Client client = tree.survivor;
-    private final Savepoints all = new Savepoints(client, 200);
-
-    @BeforeEach
-    void start() throws IOException {
-        checkpoint(client);
-    }
-
-    @AfterEach
-    void stop() {
-        tree.close();
-    }
-
+class SavepointMakingTest extends SavepointFixture {
     @ParameterizedTest
     @ValueSource(strings = {"metadata", "state/0/0/1.delta", "state/0/0/ü 50%"})
     void aFileThatWasReplacedSinceItWasChosenAsksForANewerCutAndLeavesNothing(String replaced) throws IOException {

@@ -29,15 +29,13 @@ import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.fs.ParentNotDirectoryException;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.Op;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What a savepoint holds, what is refused, and that neither making, deleting nor restoring one touches another. */
-class SavepointsTest {
+class SavepointsTest extends SavepointFixture {
     static final String SOURCE = "bk://zk:2181/q";
     /** A checkpoint: packed files, one with a ledger of its own, an empty one. */
     static final Map<String, byte[]> FILES = new TreeMap<>(Map.of(
@@ -46,20 +44,6 @@ class SavepointsTest {
             "commits/0", random(5),
             "state/0/0/1.delta", random((1 << 20) + 1),
             "state/0/0/ü 50%", random(0)));
-
-    private final TestTree tree = new TestTree(Settings.MIB);
-    private final Client client = tree.survivor;
-    private final Savepoints all = new Savepoints(client, 200);
-
-    @BeforeEach
-    void start() throws IOException {
-        checkpoint(client);
-    }
-
-    @AfterEach
-    void stop() {
-        tree.close();
-    }
 
     static void checkpoint(Client client) throws IOException {
         for (var file : FILES.entrySet()) {
