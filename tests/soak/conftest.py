@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from eos.local import LocalCluster
+from tests.spark_session import spark as spark
 
 
 @pytest.fixture(scope="session")
