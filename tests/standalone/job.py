@@ -22,18 +22,19 @@ import statestore
 
 
 def where(batches: Iterator[Any]) -> Iterator[Any]:
-    """Say in which Python a task runs, and from where it has eos."""
+    """Say in which Python a task runs, from where it has eos, and which protobuf it has."""
     import os
     import sys
 
+    import google.protobuf
     import pyarrow as pa
 
     import eos
 
     for _ in batches:
         pass
-    words = [os.path.realpath(sys.prefix), str(eos.__file__), os.getcwd()]
-    yield pa.RecordBatch.from_pydict({"python": words[:1], "eos": words[1:2], "cwd": words[2:]})
+    words = [os.path.realpath(sys.prefix), str(eos.__file__), os.getcwd(), google.protobuf.__version__]
+    yield pa.RecordBatch.from_arrays([pa.array([word]) for word in words], names=["python", "eos", "cwd", "protobuf"])
 
 
 def main(service_url: str, topic: str, name: str, given: str, checkpoint: str, result: str) -> None:
@@ -54,7 +55,11 @@ def main(service_url: str, topic: str, name: str, given: str, checkpoint: str, r
         )
         query.awaitTermination()
         committed = sink.metrics.committed
-    tasks = spark.range(4, numPartitions=4).mapInArrow(where, "python string, eos string, cwd string").collect()
+    tasks = (
+        spark.range(4, numPartitions=4)
+        .mapInArrow(where, "python string, eos string, cwd string, protobuf string")
+        .collect()
+    )
     seen = {"committed": committed, "tasks": [row.asDict() for row in tasks]}
     Path(result).write_text(json.dumps(seen))
     spark.stop()
