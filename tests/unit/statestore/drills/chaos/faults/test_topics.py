@@ -22,11 +22,11 @@ TOPIC = "persistent://public/default/rows"
 
 
 class Admin:
-    """Two brokers; `moves` is whether a bundle goes where it is told to."""
+    """Two brokers; `moves` is whether a bundle goes where it is told to, after so many times that are forgotten."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.partitions, self.owner, self.moves = 3, 0, True
+        self.partitions, self.owner, self.moves, self.forgotten = 3, 0, True, 0
 
     def __call__(self, method: str, url: str, json: int | None) -> httpx.Response:
         path = url.removeprefix("http://h:8080")
@@ -42,7 +42,8 @@ class Admin:
         elif path.endswith("/partitions"):
             answer, self.partitions = {"partitions": self.partitions}, json or self.partitions
         elif "destinationBroker" in path and self.moves:
-            self.owner = 1 - self.owner
+            self.owner = self.owner if self.forgotten else 1 - self.owner
+            self.forgotten = max(0, self.forgotten - 1)
         return httpx.Response(200, json=answer, request=httpx.Request(method, url))
 
 
@@ -116,6 +117,15 @@ def test_a_bundle_goes_to_the_other_broker(stage: Any, admin: Admin) -> None:
         "FAULT bundle 0x0_0x4 moves from broker-0 to broker-1 in the middle of batch 7",
         "the topic has moved: True",
     ]
+
+
+def test_brokers_that_forget_a_move_are_asked_again(stage: Any, admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """apache/pulsar#24884: under load every second move is forgotten, and at times several in a row."""
+    monkeypatch.setattr(topics, "_ASK_S", 0.0)
+    admin.forgotten = 5
+    done = lines(stage, admin, "topic-move")
+    assert sum("destinationBroker" in line for line in done) == 6
+    assert done[-1] == "the topic has moved: True"
 
 
 def test_a_bundle_that_stays_is_found(stage: Any, admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
