@@ -165,12 +165,12 @@ class SharedRun:
     def _end_once_passed(self) -> None:
         """End the query as soon as Spark counts a batch as done that failed: a next one may be hours away."""
         assert self.query is not None, "there is no query to end"
-        with suppress(*spark.JVM_GONE):
-            while (failed := self._failed.first) is not None and self.query.is_active():
+        while (failed := self._failed.first) is not None and self.query.is_active():
+            with suppress(*spark.JVM_GONE):  # or the checkpoint's file system fails for now, and is asked again
                 if self._failed.passed():
                     self._end_query(failed.error)
                     return
-                time.sleep(_LOOK_S)
+            time.sleep(_LOOK_S)
 
     def close(self) -> None:
         """Close what is open. The taken batches stay known."""

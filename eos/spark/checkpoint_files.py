@@ -69,19 +69,25 @@ class CheckpointFiles:
         self._delete(f"{name}{_NEXT}")  # first, since `read` would find it in the place of the file
         self._delete(name)
 
-    def _read(self, name: str) -> str | None:
+    def _read(self, name: str, *, again: bool = True) -> str | None:
         try:
-            stream = self.manager.open(self._path(name))
-            try:
-                return bytes(stream.readAllBytes()).decode()
-            finally:
-                stream.close()
+            return self._text(name)
         except Py4JJavaError:
             # The exception does not tell. A file system may have one of its own for a missing file, and Java's
             # FileNotFoundException also stands for a local file that may not be read, or for too many open files.
             if not self.exists(name):
                 return None
-            raise
+            if not again:
+                raise
+        # It may have come meanwhile: Spark notes a batch while the sink waits for that note.
+        return self._read(name, again=False)
+
+    def _text(self, name: str) -> str:
+        stream = self.manager.open(self._path(name))
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
 
     def _write(self, name: str, text: str) -> None:
         stream = self.manager.createAtomic(self._path(name), True)

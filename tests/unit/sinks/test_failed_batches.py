@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from py4j.protocol import Py4JError
 
 from eos.commit.decision import Identity
 from eos.commit.failure import FAILED
@@ -251,6 +252,27 @@ def test_a_query_without_a_next_batch_ends_once_spark_has_passed_the_one_that_fa
     world.query.files["commits/4"] = world.query.files["commits/5"] = "v1"
     until(lambda: world.query.ends_after_batch, "the query goes on")
     assert world.query.ends_with == "Batch 5 failed: aborted"
+
+
+def test_a_file_system_that_fails_while_a_batch_is_passed_is_asked_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a store that is slow for a moment: the query would go on, and nobody would learn that rows are missing."""
+    looks, read = iter((Py4JError("timed out"), OSError("reset"))), world.query.read
+
+    def fail_twice(name: str) -> str | None:
+        if name.startswith("commits/") and (error := next(looks, None)):
+            raise error
+        return read(name)
+
+    monkeypatch.setattr(shared_run, "_LOOK_S", 0.01)
+    monkeypatch.setattr(world.query, "read", fail_twice)
+    world.fails = {5: NotCommitted("aborted")}
+    world.query.files["commits/5"] = "v1"
+    run = world.run()
+    world.take(run, 5)
+    until(lambda: world.query.ends_after_batch, "the query goes on")
+    assert next(looks, None) is None
 
 
 def test_rows_that_a_sink_of_another_name_was_refused_are_missed_where_the_log_has_their_batch(world: World) -> None:
