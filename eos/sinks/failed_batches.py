@@ -104,25 +104,16 @@ class FailedBatches:
         """Tell whether the checkpoint has an entry of this name by a run, as before a sink could be made in it."""
         return any((one.name, one.run_id) == (self._name, run_id) for one in self._found())
 
-    def passed(self) -> bool:
-        """Tell whether Spark has counted a batch as done that failed in this run."""
-        failed = self.first
-        return failed is not None and self._query is not None and self._committed(self._query, failed.batch_id)
-
     def end(self) -> None:
         """After the query's end, note what could not be noted, and log which failed batches Spark counts as done."""
         if self._owed is not None:
             self._note(self._owed)
         query, failed = self._query, self.first
-        if query is None or failed is None or not self.passed():
+        if query is None or failed is None or not is_committed(query, failed.batch_id):
             return
         newer = range(failed.batch_id + 1, failed.last + 1)
-        not_passed = (batch for batch in newer if not self._committed(query, batch))
+        not_passed = (batch for batch in newer if not is_committed(query, batch))
         log.error("%s", self._lacks(failed, next(not_passed, failed.last + 1), "The query has ended"))
-
-    @staticmethod
-    def _committed(query: spark.Query, batch_id: int) -> bool:
-        return query.read(f"commits/{batch_id}") is not None
 
     def _found(self) -> list[Failure]:
         """Return the entries of the checkpoint that concern the sink.
@@ -181,6 +172,11 @@ class FailedBatches:
             if self._query is not None and any(not self._concerns_us(one) for one in parse(self._query.read(FAILED))):
                 return f'take the entry of the sink "{self._name}" out of {FAILED} in the checkpoint'
         return f"delete {FAILED} from the checkpoint"
+
+
+def is_committed(query: spark.Query, batch_id: int) -> bool:
+    """Tell whether Spark counts a batch as done."""
+    return query.read(f"commits/{batch_id}") is not None
 
 
 def note_without_a_sink(query: spark.Query, name: str, batch_id: int, error: str) -> bool:

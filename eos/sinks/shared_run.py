@@ -13,11 +13,12 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from eos.commit.failure import FAILED, Failure, parse
 from eos.commit.registration import (
     DEDUPLICATED,
     REGISTRATION,
@@ -31,7 +32,7 @@ from eos.delivery.delivery import Write
 from eos.errors import Fenced, ReplayFailed
 from eos.sinks.at_least_once import RepeatingRun
 from eos.sinks.error_translation import before_the_log, words_of
-from eos.sinks.failed_batches import FailedBatches, logged, note_without_a_sink
+from eos.sinks.failed_batches import FailedBatches, is_committed, logged, note_without_a_sink
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import OwningRun, Run, RunContext
@@ -85,6 +86,34 @@ def failed_without_a_sink(query: spark.Query, name: str, error: BaseException) -
     query.end_with(f"Batch {batch_id} failed: {words}")
     if passed or not name:  # a sink that has begun does not read the note of another
         query.end_after_batch()
+        return
+
+    def noted() -> Failure | None:
+        found = parse(query.read(FAILED))
+        return next((one for one in found if (one.name, one.run_id) == (name, query.run_id)), None)
+
+    watch = f"eos-passed {query.run_id} {name}"
+    if all(thread.name != watch for thread in threading.enumerate()):  # one is enough for each try to make a sink
+        threading.Thread(target=end_once_passed, args=(query, noted), name=watch, daemon=True).start()
+
+
+def end_once_passed(query: spark.Query, failed: Callable[[], Failure | None]) -> None:
+    """End the query as soon as Spark counts a batch as done that failed: a next one may be hours away.
+
+    Returns when the query has ended, or the batch was written after all.
+
+    Args: the query; the batch that failed and was not written since, None: there is none now.
+    """
+    while query.is_active():
+        with suppress(*spark.JVM_GONE):  # or the checkpoint's file system fails for now, and is asked again
+            found = failed()
+            if found is None:
+                return
+            if is_committed(query, found.batch_id):
+                log.error("The query ends, since an error did not leave foreachBatch. %s", found.error)
+                query.end_after_batch()
+                return
+        time.sleep(_LOOK_S)
 
 
 def sinks_of(query: spark.Query, name: str) -> list[SharedRun]:
@@ -151,26 +180,12 @@ class SharedRun:
                 self.query.end_with(f"Batch {batch_id} failed: {words}")
                 self._told = True
                 if passed:
-                    self._end_query(words)
+                    log.error("The query ends, since an error did not leave foreachBatch. %s", words)
+                    self.query.end_after_batch()
                 elif self._watch is None or not self._watch.is_alive():
-                    self._watch = threading.Thread(target=self._end_once_passed, name="eos-passed", daemon=True)
+                    watched = (self.query, lambda: self._failed.first)
+                    self._watch = threading.Thread(target=end_once_passed, args=watched, name="eos-passed", daemon=True)
                     self._watch.start()
-
-    def _end_query(self, words: str) -> None:
-        """End the query, whose function swallows errors. Otherwise it would read on, and never write a batch again."""
-        assert self.query is not None, "there is no query to end"
-        log.error("The query ends, since an error did not leave foreachBatch. %s", words)
-        self.query.end_after_batch()
-
-    def _end_once_passed(self) -> None:
-        """End the query as soon as Spark counts a batch as done that failed: a next one may be hours away."""
-        assert self.query is not None, "there is no query to end"
-        while (failed := self._failed.first) is not None and self.query.is_active():
-            with suppress(*spark.JVM_GONE):  # or the checkpoint's file system fails for now, and is asked again
-                if self._failed.passed():
-                    self._end_query(failed.error)
-                    return
-            time.sleep(_LOOK_S)
 
     def close(self) -> None:
         """Close what is open. The taken batches stay known."""

@@ -122,6 +122,18 @@ def test_the_corrected_function_goes_on_with_all_rows_or_is_told_what_is_missing
         assert whole_batches(use) == list(range(FILES + 1))
 
 
+@pytest.mark.soak
+def test_a_query_without_a_next_batch_ends_where_its_only_sink_could_not_be_made(use: Use, tmp_path: Path) -> None:
+    """With a trigger that waits for input it would wait on, and nobody would learn that rows are missing."""
+    job = prepare(use.service_url, use.topic, tmp_path, 1, ROWS)
+    assert "no_such_option" in run(
+        use, job, WAYS["a_sink_of_wrong_options_is_swallowed_each_time"].make(use), "1 second"
+    )
+    assert (job.checkpoint / "commits" / "0").exists()
+    add_a_file(job)
+    assert "Batch 1 is not written: batch 0 failed in run" in run(use, job, use.sink())
+
+
 def test_batches_that_were_refused_are_given_up_with_the_one_that_failed(use: Use, job: Job) -> None:
     run(use, job, WAYS["a_failure_is_swallowed_in_the_first_batch"].make(use))
     said = run(use, job, use.sink())

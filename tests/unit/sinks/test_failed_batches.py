@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
+import time
 import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -252,6 +254,40 @@ def test_a_query_without_a_next_batch_ends_once_spark_has_passed_the_one_that_fa
     world.query.files["commits/4"] = world.query.files["commits/5"] = "v1"
     until(lambda: world.query.ends_after_batch, "the query goes on")
     assert world.query.ends_with == "Batch 5 failed: aborted"
+
+
+def test_a_query_without_a_next_batch_ends_where_no_sink_could_be_made_for_its_last_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing has noticed the failure but the call that makes a sink, and user code swallowed its error."""
+    monkeypatch.setattr(shared_run, "_LOOK_S", 0.01)
+    query: Any = world.query
+    query.in_hand = 5
+    for _ in range(3):
+        shared_run.failed_without_a_sink(query, "flights", InvalidInput("no such option"))
+    watches = [thread for thread in threading.enumerate() if thread.name == "eos-passed run flights"]
+    assert len(watches) == 1
+    time.sleep(0.1)
+    assert not query.ends_after_batch, "the batch may still be written"
+    query.files["commits/5"] = "v1"
+    until(lambda: query.ends_after_batch, "the query goes on")
+    assert query.ends_with == "Batch 5 failed: no such option"
+
+
+def test_a_sink_that_is_made_after_all_keeps_its_query_running(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_run, "_LOOK_S", 0.01)
+    query: Any = world.query
+    query.in_hand = 5
+    shared_run.failed_without_a_sink(query, "flights", InvalidInput("no such option"))
+    (watch,) = (thread for thread in threading.enumerate() if thread.name == "eos-passed run flights")
+    failing = query.ends_with
+    run = world.run()
+    query.ends_with = failing
+    assert world.take(run, 5) == ""
+    query.files["commits/5"] = "v1"
+    watch.join(60)
+    assert not watch.is_alive()
+    assert (query.ends_after_batch, query.ends_with) == (False, None)
 
 
 def test_a_file_system_that_fails_while_a_batch_is_passed_is_asked_again(
