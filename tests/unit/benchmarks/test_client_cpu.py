@@ -51,4 +51,4 @@ def test_a_worker_that_has_ended_still_counts_once(end: str) -> None:
         assert parent.stdout.readline() == "ended\n"
         after = meter()
         parent.kill()
-    assert 0 < before <= after < before + USES_S
+    assert abs(after - before) < USES_S / 2, f"{before:g} s while the worker was there, and {after:g} s since"
