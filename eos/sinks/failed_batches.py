@@ -196,6 +196,12 @@ def note_without_a_sink(query: spark.Query, name: str, batch_id: int, error: str
     return passed
 
 
+def noted_in_run(query: spark.Query, name: str) -> Failure | None:
+    """Return what the checkpoint has of a sink of this name that failed in this run; None once it was written."""
+    found = parse(query.read(FAILED))
+    return next((one for one in found if (one.name, one.run_id) == (name, query.run_id)), None)
+
+
 def _run_again(first: int) -> str:
     return (
         f"Have Spark run batch {first} again. Stop the query, delete commits/{first} and all that is newer than batch "

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from eos.commit.failure import FAILED, Failure, parse
+from eos.commit.failure import Failure
 from eos.commit.registration import (
     DEDUPLICATED,
     REGISTRATION,
@@ -32,7 +32,7 @@ from eos.delivery.delivery import Write
 from eos.errors import Fenced, ReplayFailed
 from eos.sinks.at_least_once import RepeatingRun
 from eos.sinks.error_translation import before_the_log, words_of
-from eos.sinks.failed_batches import FailedBatches, is_committed, logged, note_without_a_sink
+from eos.sinks.failed_batches import FailedBatches, is_committed, logged, note_without_a_sink, noted_in_run
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import OwningRun, Run, RunContext
@@ -87,14 +87,10 @@ def failed_without_a_sink(query: spark.Query, name: str, error: BaseException) -
     if passed or not name:  # a sink that has begun does not read the note of another
         query.end_after_batch()
         return
-
-    def noted() -> Failure | None:
-        found = parse(query.read(FAILED))
-        return next((one for one in found if (one.name, one.run_id) == (name, query.run_id)), None)
-
     watch = f"eos-passed {query.run_id} {name}"
     if all(thread.name != watch for thread in threading.enumerate()):  # one is enough for each try to make a sink
-        threading.Thread(target=end_once_passed, args=(query, noted), name=watch, daemon=True).start()
+        watched = (query, lambda: noted_in_run(query, name))
+        threading.Thread(target=end_once_passed, args=watched, name=watch, daemon=True).start()
 
 
 def end_once_passed(query: spark.Query, failed: Callable[[], Failure | None]) -> None:
@@ -102,7 +98,7 @@ def end_once_passed(query: spark.Query, failed: Callable[[], Failure | None]) ->
 
     Returns when the query has ended, or the batch was written after all.
 
-    Args: the query; the batch that failed and was not written since, None: there is none now.
+    Args: the query; asks for the batch that failed, None once it was written after all.
     """
     while query.is_active():
         with suppress(*spark.JVM_GONE):  # or the checkpoint's file system fails for now, and is asked again
@@ -110,10 +106,15 @@ def end_once_passed(query: spark.Query, failed: Callable[[], Failure | None]) ->
             if found is None:
                 return
             if is_committed(query, found.batch_id):
-                log.error("The query ends, since an error did not leave foreachBatch. %s", found.error)
-                query.end_after_batch()
+                _end_query(query, found.error)
                 return
         time.sleep(_LOOK_S)
+
+
+def _end_query(query: spark.Query, words: str) -> None:
+    """End a query whose function swallows errors. Otherwise it would read on, and never write a batch again."""
+    log.error("The query ends, since an error did not leave foreachBatch. %s", words)
+    query.end_after_batch()
 
 
 def sinks_of(query: spark.Query, name: str) -> list[SharedRun]:
@@ -180,8 +181,7 @@ class SharedRun:
                 self.query.end_with(f"Batch {batch_id} failed: {words}")
                 self._told = True
                 if passed:
-                    log.error("The query ends, since an error did not leave foreachBatch. %s", words)
-                    self.query.end_after_batch()
+                    _end_query(self.query, words)
                 elif self._watch is None or not self._watch.is_alive():
                     watched = (self.query, lambda: self._failed.first)
                     self._watch = threading.Thread(target=end_once_passed, args=watched, name="eos-passed", daemon=True)

@@ -40,7 +40,7 @@ def ran(command: Sequence[str | Path], home: Path) -> None:
 def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the package of the commit before, and the jar of its bk://."""
     if not (ROOT / ".git").exists():
-        pytest.skip("this is no checkout of git: there is no commit before")
+        pytest.skip("the commit before is only in a checkout of git")
     folder = tmp_path_factory.mktemp("before")
     archive = folder / "package.tar"
     ran(["git", "archive", "-o", archive, BEFORE, "eos", "statestore", "pyspark_pulsar"], ROOT)
@@ -128,7 +128,7 @@ def test_the_package_before_and_this_one_take_turns_as_driver_and_tasks(words: W
 
 
 def test_another_protobuf_on_one_side(words: Words, protobuf: Path) -> None:
-    """What is pickled, and what lies in the control log, is none of protobuf's."""
+    """Neither what is pickled nor what lies in the control log depends on protobuf's version."""
     own = Path(google.protobuf.__file__).parents[2]
     for driver, tasks in ((protobuf, own), (own, protobuf), (own, own)):
         said = words.run([driver], [tasks])

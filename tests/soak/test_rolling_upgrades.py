@@ -90,7 +90,7 @@ class Supervised:
         def write(df: DataFrame, batch_id: int) -> None:
             sink(df.select("value", "__key"), batch_id)
 
-        writer = stream.option("startingOffsets", "earliest").load().selectExpr("*").writeStream.foreachBatch(write)
+        writer = stream.option("startingOffsets", "earliest").load().writeStream.foreachBatch(write)
         return writer.option("checkpointLocation", str(self._checkpoint)).start()
 
     def last_batch(self) -> int:
