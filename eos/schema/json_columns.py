@@ -1,4 +1,4 @@
-"""JSON values that Python's parser has read, field by field over all rows.
+"""JSON values that a parser has read, field by field over all rows.
 
 `eos.schema.json_fields` checks one value after the other. Here the values of a field from all rows are looked at
 together: Python's types in it, its nulls, its range. Where all of them are surely right they become an Arrow array at
@@ -7,7 +7,6 @@ once. Anything else raises `Unsure`: each value is checked then, and the error n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from itertools import chain
@@ -17,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from eos.schema.avro_columns import structs
-from eos.schema.avro_text import DAYS, MILLIS, AvroField, Node
+from eos.schema.avro_text import DAYS, MILLIS, Node
 from eos.schema.conversions import MOST_MILLIS, decimal
 from eos.schema.errors import Wrong
+from eos.schema.json_objects import Objects
 from eos.schema.vector_columns import Unsure
 
 _Column = Callable[[list[Any]], pa.Array]
@@ -29,35 +29,47 @@ _KINDS: Mapping[str, frozenset[type]] = {
     "boolean": frozenset({bool}),
     "int": frozenset({int}),
     "long": frozenset({int}),
-    "float": frozenset({int, Decimal}),
-    "double": frozenset({int, Decimal}),
+    "float": frozenset({int, Decimal, float}),
+    "double": frozenset({int, Decimal, float}),
     "string": frozenset({str}),
     "enum": frozenset({str}),
     "bytes": frozenset({str}),
     "fixed": frozenset({str}),
 }
-"""{type: Python's types of its values}. A number that is not finite comes as another type."""
+"""{type: Python's types of its values}."""
+
+
+_BITS = {"int": 32, "long": 64}
+
+_ROWS = 2_000
+"""Rows at a time: their objects are still in the processor's cache when the last field is taken out of them."""
 
 
 class JsonColumns:
-    """Makes an Arrow array of parsed values."""
+    """Makes an Arrow array of JSON values.
 
-    def __init__(self, node: Node, target: pa.DataType) -> None:
-        """Args: the query's schema; the Arrow type. Raises Unsure where a type of it was written as another one."""
-        self._read = _column(node, target, nullable=True)
+    Attributes:
+        objects: the parser.
+    """
 
-    def array(self, rows: list[Any]) -> pa.Array:
-        """Return the values. Args: what the parser has made, its fractions as Decimal. Raises Unsure."""
+    def __init__(self, node: Node, target: pa.DataType, objects: Objects) -> None:
+        """Args: the query's schema; the Arrow type; the parser. Raises Unsure where a type was written as another."""
+        self.objects = objects
+        self._read = _column(node, target, objects, nullable=True)
+
+    def array(self, values: pa.Array) -> pa.Array:
+        """Return the values. Args: the bytes, with nulls. Raises Unsure."""
+        starts = range(0, max(len(values), 1), _ROWS)
         try:
-            return self._read(rows)
-        except (pa.ArrowException, ValueError, OverflowError, TypeError, Wrong) as error:
+            return pa.concat_arrays([self._read(self.objects.rows(values.slice(start, _ROWS))) for start in starts])
+        except (pa.ArrowException, ValueError, OverflowError, TypeError, RecursionError, Wrong) as error:
             raise Unsure from error
 
 
-def _column(node: Node, kind: pa.DataType, *, nullable: bool) -> _Column:
+def _column(node: Node, kind: pa.DataType, objects: Objects, *, nullable: bool) -> _Column:
     if node.written is not None:
         raise Unsure
-    inner = _present(node, kind)
+    inner = _present(node, kind, objects)
 
     def read(values: list[Any]) -> pa.Array:
         kinds = set(map(type, values))
@@ -73,12 +85,12 @@ def _column(node: Node, kind: pa.DataType, *, nullable: bool) -> _Column:
     return read
 
 
-def _present(node: Node, kind: pa.DataType) -> _Present:
+def _present(node: Node, kind: pa.DataType, objects: Objects) -> _Present:
     if node.kind == "record":
-        return _record(node, kind)
+        return _record(node, kind, objects)
     if node.items is not None:
         part = kind.value_type if node.kind == "array" else kind.item_type
-        items = _column(node.items, part, nullable=node.items.nullable)
+        items = _column(node.items, part, objects, nullable=node.items.nullable)
         return _list(items, kind) if node.kind == "array" else _map(items, kind)
     if node.logical == "decimal":
         return _of(frozenset({int, Decimal}), lambda values: pa.array([decimal(node, one, "") for one in values], kind))
@@ -86,6 +98,9 @@ def _present(node: Node, kind: pa.DataType) -> _Present:
         return _of(_KINDS[node.kind], lambda values: _whole(values, 0, DAYS[node.logical] - 1, 1, kind))
     if node.logical in MILLIS:
         return _of(_KINDS[node.kind], lambda values: _whole(values, -MOST_MILLIS, MOST_MILLIS, 1000, kind))
+    if node.kind in _BITS:
+        most = 2 ** (_BITS[node.kind] - 1)
+        return _of(_KINDS[node.kind], lambda values: _whole(values, -most, most - 1, 1, kind))
     if node.kind in ("float", "double"):
         return _of(_KINDS[node.kind], lambda values: _real(values, kind))
     if node.kind == "enum":
@@ -102,41 +117,25 @@ def _of(allowed: frozenset[type], make: _Column) -> _Present:
     return read
 
 
-def _record(node: Node, kind: pa.DataType) -> _Present:
-    fields = [
-        (field.given or field.name, _missing(field), _column(field.node, part.type, nullable=field.node.nullable))
+def _record(node: Node, kind: pa.DataType, objects: Objects) -> _Present:
+    fields = objects.fields(node)
+    columns = [
+        _column(field.node, part.type, objects, nullable=field.node.nullable)
         for field, part in zip(node.fields, kind, strict=True)
     ]
 
     def read(rows: list[Any], kinds: set[type]) -> pa.Array:
-        if not kinds <= {dict}:
+        if not all(issubclass(one, objects.record) for one in kinds):
             raise Unsure
-        parts = []
-        for name, missing, column in fields:
-            try:
-                values = [row[name] for row in rows]
-            except KeyError:
-                if missing is _REQUIRED:
-                    raise Unsure from None
-                values = [row.get(name, missing) for row in rows]
-            parts.append(column(values))
+        parts = [column(values) for column, values in zip(columns, fields(rows), strict=True)]
         return structs(parts, list(kind), pa.array(np.zeros(len(rows), np.bool_)))
 
     return read
 
 
-_REQUIRED = object()
-
-
-def _missing(field: AvroField) -> Any:
-    """Return the value of a field that a message does not have."""
-    if field.has_default:
-        return json.loads(json.dumps(field.default), parse_float=Decimal)
-    return None if field.node.nullable else _REQUIRED
-
-
 def _offsets(values: list[Any]) -> pa.Array:
-    return pa.array(np.cumsum([0, *map(len, values)]).astype(np.int32))
+    sizes = np.fromiter(map(len, values), np.int32, len(values))
+    return pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
 
 
 def _list(items: _Column, kind: pa.DataType) -> _Present:
@@ -153,7 +152,7 @@ def _map(items: _Column, kind: pa.DataType) -> _Present:
         if not kinds <= {dict}:
             raise Unsure
         keys = pa.array(list(chain.from_iterable(values)), kind.key_type)
-        inner = items(list(chain.from_iterable(value.values() for value in values)))
+        inner = items(list(chain.from_iterable(map(dict.values, values))))
         return pa.MapArray.from_arrays(_offsets(values), keys, inner, type=kind)
 
     return read
@@ -161,7 +160,7 @@ def _map(items: _Column, kind: pa.DataType) -> _Present:
 
 def _whole(values: list[Any], least: int, most: int, factor: int, kind: pa.DataType) -> pa.Array:
     width = np.int32 if kind.bit_width == 32 else np.int64
-    numbers = np.array(values, np.int64)
+    numbers = np.fromiter(values, np.int64, len(values))
     if ((numbers < least) | (numbers > most)).any():
         raise Unsure
     found = pa.array((numbers * factor).astype(width))
@@ -169,7 +168,7 @@ def _whole(values: list[Any], least: int, most: int, factor: int, kind: pa.DataT
 
 
 def _real(values: list[Any], kind: pa.DataType) -> pa.Array:
-    numbers = np.array(list(map(float, values)), np.float64)
+    numbers = np.fromiter(values, np.float64, len(values))
     with np.errstate(over="ignore"):
         numbers = numbers.astype(kind.to_pandas_dtype(), copy=False)
     if not np.isfinite(numbers).all():

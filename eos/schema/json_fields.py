@@ -59,7 +59,7 @@ def _items(node: Node, items: Node, given: Any, path: str) -> Any:
     if node.kind == "array" and isinstance(given, list):
         return [field_value(items, item, f"{path}[{place}]") for place, item in enumerate(given)]
     if node.kind == "map" and isinstance(given, dict):
-        return [(key, field_value(items, item, f"{path}[{key}]")) for key, item in given.items()]
+        return [(_text(node, key, path), field_value(items, item, f"{path}[{key}]")) for key, item in given.items()]
     raise Wrong(path, f"{_shown(given)}, where the schema has {node.kind}")
 
 

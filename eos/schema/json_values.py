@@ -1,9 +1,11 @@
-"""JSON values: by Arrow's reader where it answers as Python's would, else one by one.
+"""JSON values: by Arrow's reader where it answers as Python's would, else by a parser of single values.
 
 Arrow reads a whole column at once, and says no more than that something is wrong. So whatever it does not take, and
-whatever it gives null where a field may not be null or has a default, is read again one by one: that has the last word,
-and names the row and the field. These are refused there: a field of another type, a number that its type can't hold,
-and a missing field that has no default and may not be null. Fields that the schema does not know are left out.
+whatever it gives null where a field may not be null or has a default, is read again: by msgspec's parser where that is
+installed, else by Python's, and checked column by column. Where that is in doubt, too, each value is looked at by
+itself: this has the last word, and names the row and the field. These are refused there: a field of another type, a
+number that its type can't hold, and a missing field that has no default and may not be null. Fields that the schema
+does not know are left out.
 
 Every value is put into a list of its own before Arrow sees it: two values in one message, or none, are then no list of
 one.
@@ -11,8 +13,7 @@ one.
 
 from __future__ import annotations
 
-import json
-from decimal import Decimal
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from eos.schema.errors import Undecodable, Wrong
 from eos.schema.garbage import no_collection
 from eos.schema.json_columns import JsonColumns
 from eos.schema.json_fields import field_value
+from eos.schema.json_objects import Dictionaries, Objects, Structs, parsed
 from eos.schema.primitives import joined
 from eos.schema.vector_columns import Unsure
 
@@ -64,10 +66,11 @@ class JsonDecoder:
         node = self._node = as_written(writer, reader)
         self._target = target
         self._by_arrow = _at_once(node)
-        try:
-            self._columns: JsonColumns | None = JsonColumns(node, target)
-        except Unsure:
-            self._columns = None
+        self._columns = [
+            columns
+            for columns in (_columns(node, target, Structs), _columns(node, target, lambda _: Dictionaries()))
+            if columns is not None
+        ]
         if self._by_arrow:
             self._read = pa.json.ParseOptions(
                 explicit_schema=pa.schema([(_COLUMN, pa.list_(_type_of(node, counted=False)))]),
@@ -103,18 +106,16 @@ class JsonDecoder:
             return None
 
     def _one_by_one(self, values: pa.Array) -> pa.Array:
-        """Return the values as Python's parser reads each; what it has read is checked column by column, if it can be.
+        """Return the values as a parser reads each; what it has read is checked column by column, if it can be.
 
-        The parser makes no cycles, so that a collection of garbage finds nothing, however often it looks.
+        Parsers make no cycles, so that a collection of garbage finds nothing, however often it looks.
         """
         with no_collection():
-            if self._columns is not None:
+            for columns in self._columns:
                 try:
-                    return self._columns.array(
-                        [None if value is None else _parsed(value) for value in values.to_pylist()]
-                    )
-                except (Unsure, ValueError, RecursionError):
-                    pass  # each value is looked at: that says what is wrong, or that all is well
+                    return columns.array(values)
+                except Unsure:
+                    pass  # the next parser, or each value by itself, says what is wrong, or that all is well
             return self._checked(values)
 
     def _checked(self, values: pa.Array) -> pa.Array:
@@ -124,8 +125,8 @@ class JsonDecoder:
                 rows.append(None)
                 continue
             try:
-                parsed = _parsed(value)
-                rows.append(None if parsed is None else field_value(self._node, parsed))
+                found = parsed(value)
+                rows.append(None if found is None else field_value(self._node, found))
             except Wrong as wrong:
                 raise Undecodable(row, wrong.path, wrong.why) from None
             except (ValueError, RecursionError) as error:
@@ -133,13 +134,11 @@ class JsonDecoder:
         return pa.array(rows, self._target)
 
 
-_PARSER = json.JSONDecoder(parse_float=Decimal)
-
-
-def _parsed(value: bytes) -> Any:
-    """Return a value as `json.loads` does, which makes a parser for each."""
-    encoding = "utf-8" if value.startswith(b'{"') else json.detect_encoding(value)
-    return _PARSER.decode(value.decode(encoding, "surrogatepass"))
+def _columns(node: Node, target: pa.DataType, objects: Callable[[Node], Objects]) -> JsonColumns | None:
+    try:
+        return JsonColumns(node, target, objects(node))
+    except Unsure:
+        return None
 
 
 def _at_once(node: Node) -> bool:

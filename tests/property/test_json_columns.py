@@ -13,9 +13,11 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.errors import InvalidInput
+from eos.schema import json_objects
 from eos.schema.description import Record, described
 from eos.schema.json_values import JsonDecoder
 from eos.schema.spark_types import spark_type
+from eos.schema.vector_columns import Unsure
 from tests.property import evolving_avro
 from tests.property.vector_comparison import outcome, same
 from tests.unit.schema.registered import field, record, registered
@@ -24,8 +26,18 @@ ROWS = 12
 RAW = {  # as the text of the JSON has them
     "int": ["2147483647", "2147483648", "-2147483649", "1.0", "1e2", "true", '"1"'],
     "long": ["9223372036854775807", "9223372036854775808", "-9223372036854775808", "12345678901234567890", "1.5"],
-    "float": ["3.4028235e38", "3.5e38", "1e400", "NaN", '"NaN"', "-Infinity", "16777217", "0.1", "1" * 400],
-    "double": ["1e308", "1e309", "NaN", '"Infinity"', "9007199254740993", "0.30000000000000004", "-0.0", "5e-324"],
+    "float": ["3.4028235e38", "3.5e38", "1e400", "NaN", '"NaN"', "-Infinity", "16777217", "0.1", "-0", "1" * 400],
+    "double": [
+        "1e308",
+        "1e309",
+        "NaN",
+        '"Infinity"',
+        "9007199254740993",
+        "0.30000000000000004",
+        "-0.0",
+        "-0",
+        "5e-324",
+    ],
     "string": ['"\\ud800"', '"\\ud83d\\ude00"', '"\\u0000"', "1", "null", '"é"'],
     "boolean": ["0", "1", '"true"', "null"],
 }
@@ -99,9 +111,61 @@ def test_columns_give_what_each_value_gives(schemas: int) -> None:
         for found in (quick, outcome(reader.decode, values)):
             assert found == single if isinstance(single, str) else same(found, single), where
         seen["refused" if isinstance(single, str) else "decoded"] += 1
+        for columns in reader._columns:
+            name = type(columns.objects).__name__
+            try:
+                array = columns.array(values)
+            except Unsure:
+                seen[f"{name} unsure"] += 1
+                continue
+            assert same(array, single), f"{name}, {where}"
+            seen[name] += 1
     print(dict(seen))
+    assert seen["Structs"] > schemas // 5
+    assert seen["Dictionaries"] > schemas // 5
     assert seen["refused"] > schemas // 20
     assert seen["decoded"] > schemas // 5
+
+
+ODD = {  # what a parser could pass over where the schema does not know a field, or take for something else
+    "text that is not UTF-8, unknown": b'{"a": {"x": 1}, "b": "\xff"}',
+    "a key that is not UTF-8, unknown": b'{"a": {"x": 1}, "\xff": 1}',
+    "half a surrogate, unknown": b'{"a": {"x": 1}, "b": "\\ud800"}',
+    "half a surrogate, a key": b'{"a": {"\\ud800": 1}}',
+    "a number that is none, unknown": b'{"a": {"x": 1}, "b": 01}',
+    "a number without an end, unknown": b'{"a": {"x": 1}, "b": 1.}',
+    "NaN, unknown": b'{"a": {"x": 1}, "b": NaN}',
+    "a control character, unknown": b'{"a": {"x": 1}, "b": "\x01"}',
+    "a field twice": b'{"a": {"x": 1}, "a": {"x": 2}}',
+    "a key twice": b'{"a": {"x": 1, "y": 2, "x": 3}}',
+    "a key with an escape": b'{"\\u0061": {"x": 1}}',
+    "two values": b'{"a": {"x": 1}} {"a": {"x": 1}}',
+    "null behind": b'{"a": {"x": 1}}\x00',
+    "null": b"null",
+    "a list": b'[{"x": 1}]',
+    "deep": b'{"a": {"x": 1}, "b": ' + b"[" * 900 + b"]" * 900 + b"}",
+    "too deep": b'{"a": {"x": 1}, "b": ' + b"[" * 90_000 + b"]" * 90_000 + b"}",
+    "UTF-16": '{"a": {"x": 1}}'.encode("utf-16"),
+    "with a mark of its order": '{"a": {"x": 1}}'.encode("utf-8-sig"),
+    "a whole fraction": b'{"a": {"x": 1.0}}',
+    "a number as a text": b'{"a": {"x": "1"}}',
+    "beyond the type": b'{"a": {"x": 2147483648}}',
+    "beyond any type": b'{"a": {"x": ' + b"9" * 5_000 + b"}}",
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("parser", ["msgspec", "Python's"])
+@pytest.mark.parametrize("value", ODD.values(), ids=ODD.keys())
+def test_no_parser_takes_what_the_last_word_refuses(value: bytes, parser: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if parser != "msgspec":
+        monkeypatch.setattr(json_objects, "msgspec", None)
+    schema = record(field("a", {"type": "map", "values": "int"}))
+    reader = decoder(schema, schema)
+    assert len(reader._columns) == (2 if parser == "msgspec" else 1)
+    values = pa.array([b'{"a": {}}', value])
+    single, found = outcome(reader._checked, values), outcome(reader.decode, values)
+    assert found == single if isinstance(single, str) else same(found, single)
 
 
 def test_the_collection_of_garbage_is_on_again_afterwards() -> None:

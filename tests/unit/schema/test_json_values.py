@@ -108,6 +108,12 @@ def test_text_that_is_no_utf_8_inside_a_string() -> None:
         decoded(FLIGHT, text(GOOD).replace(b"UA", b"U\xff"))
 
 
+def test_a_key_of_a_map_that_is_no_text_is_named() -> None:
+    schema = record(field("seats", {"type": "map", "values": "int"}))
+    with pytest.raises(Undecodable, match=r"^row 1, field 'seats': .*not a text in Unicode"):
+        decoded(schema, b'{"seats": {"a": 1}}', b'{"seats": {"\\ud800": 1}}')
+
+
 def test_a_missing_field_takes_its_default_and_a_null_stays_one(one_by_one: list[int]) -> None:
     schema = record(
         field("a", ["int", "null"], default=5), field("b", "string", default="x"), field("c", ["null", "int"])
