@@ -104,19 +104,16 @@ def up(
     """
     from eos.local import access, instances
     from eos.local.checks import LocalError
-    from eos.local.jars import PULSAR_VERSION
 
     given = {"broker": port, "http": http_port, "zookeeper": zookeeper_port, "bookkeeper": bookkeeper_port}
     chosen = {key: value for key, value in given.items() if value is not None}
     access.refuse_half(_settings(setting or []))
     if cluster:
-        if version != PULSAR_VERSION:
-            raise LocalError(f"A cluster is always of Pulsar {PULSAR_VERSION}: leave out --version, or --cluster")
         if chosen:
             raise LocalError("A cluster's ports are always picked: leave out --port and its like")
         if auth is not Auth.NONE or tls:
             raise LocalError("--auth and --tls are for the single process: leave out --cluster")
-        _up_cluster(name, data, memory, _settings(setting or []), autorecovery)
+        _up_cluster(name, data, memory, _settings(setting or []), autorecovery, version)
         return
     if autorecovery:
         raise LocalError("--autorecovery is for clusters. There is one bookie here, and nowhere to copy to")
@@ -145,14 +142,18 @@ def up(
         print(f"\nOptions for all commands that connect:\n{shlex.join(options)}")
 
 
-def _up_cluster(name: str, data: Path | None, memory: str | None, settings: dict[str, str], autorecovery: bool) -> None:
+def _up_cluster(
+    name: str, data: Path | None, memory: str | None, settings: dict[str, str], autorecovery: bool, version: str
+) -> None:
     from eos.local import clusters
 
     with _sigterm_is_an_end():
         instance, started = clusters.up(
-            name, data=data, memory=memory, settings=settings, autorecovery=autorecovery, tell=tell
+            name, data=data, memory=memory, settings=settings, autorecovery=autorecovery, version=version, tell=tell
         )
     tell(f"{name} is up. Stop it with: eos local down --name {name}" if started else f"{name} was running already.")
+    if (running := instance.found().version) != version:
+        tell(f"It is of Pulsar {running}. Take it down first to have Pulsar {version}.")
     _show(instance)
     _show_parts([instance.summary()])
 

@@ -45,6 +45,7 @@ class LocalCluster(InFolder):
         session_s: seconds of silence after which ZooKeeper takes a bookie or a broker for dead, 2 to 20. Default 8.
         start_timeout_s: how long each member may take to answer. Default 120.
         die_with_parent: kill it, and remove a temporary `data`, when this Python process dies, even by SIGKILL.
+        version: of Pulsar, one of `eos.local.jars.VERSIONS`, for all members. Default "4.2.4".
         credentials: those of an administrator, when `settings` turn authentication on.
         tell: gets lines about the progress.
     """
@@ -58,6 +59,7 @@ class LocalCluster(InFolder):
     session_s: float = SESSION_S
     start_timeout_s: float = 120.0
     die_with_parent: bool = True
+    version: str = jars.PULSAR_VERSION
     credentials: Credentials = field(default_factory=Credentials)
     tell: Tell = field(default=quiet, repr=False)
 
@@ -93,6 +95,7 @@ class LocalCluster(InFolder):
             autorecovery=plan.autorecovery,
             listeners=plan.listeners,
             session_s=plan.session_s,
+            version=plan.version,
             die_with_parent=False,
             tell=tell,
         )
@@ -152,10 +155,10 @@ class LocalCluster(InFolder):
         """Start the members that don't run, resume the paused ones, and wait until the coordinators answer.
 
         Raises:
-            LocalError: something is missing on this machine, or a member did not come up. Then the message holds the
-                last lines of its log.
+            LocalError: something is missing on this machine, the data are of another version, or a member did not come
+                up. Then the message holds the last lines of its log.
         """
-        java, classpath = checks.java(), jars.classpath(self.tell)
+        java, classpath = checks.java(), jars.classpath(self.tell, self.version)
         with checks.disk_errors("Starting a Pulsar cluster"):
             self._on_free_ports(lambda: self._start(java, classpath))
         return self
@@ -178,7 +181,7 @@ class LocalCluster(InFolder):
 
     def launch(self, name: str) -> None:
         """Start a member that is dead, and don't wait for it."""
-        self[name].launch(checks.java(), jars.classpath(self.tell))
+        self[name].launch(checks.java(), jars.classpath(self.tell, self.version))
 
     def ready(self) -> bool:
         """Whether every member does its work, and the transaction coordinators answer."""
@@ -213,9 +216,22 @@ class LocalCluster(InFolder):
         fresh = not record.exists()
         if fresh:
             checks.free_space(home, _DATA_BYTES, "Starting a Pulsar cluster")
-        ports = ClusterPorts.free() if fresh else Plan.from_json(record.read_text()).ports
-        settings, listeners = dict(self.settings), dict(self.listeners)
-        plan = Plan(ports, settings, self.memory, self.autorecovery, self.coordinators, listeners, self.session_s)
+        before = None if fresh else Plan.from_json(record.read_text())
+        if before is not None and before.version != self.version:
+            raise checks.LocalError(
+                f"The data in {home} were written by Pulsar {before.version}, and may be unreadable for "
+                f"{self.version}. Give LocalCluster version={before.version!r}, or another folder"
+            )
+        plan = Plan(
+            ports=ClusterPorts.free() if before is None else before.ports,
+            settings=dict(self.settings),
+            memory=self.memory,
+            autorecovery=self.autorecovery,
+            coordinators=self.coordinators,
+            listeners=dict(self.listeners),
+            session_s=self.session_s,
+            version=self.version,
+        )
         record.write_text(plan.to_json())
         self._assemble(plan)
         return fresh

@@ -10,6 +10,7 @@ from typing import Any
 from eos.local import records
 from eos.local.checks import LocalError
 from eos.local.cluster import OWN_FILES, RECORD, LocalCluster
+from eos.local.jars import PULSAR_VERSION
 from eos.local.member import Member, MemberState
 from eos.local.places import Tell, locked, quiet, remove_files
 from eos.local.settings import Setting
@@ -81,6 +82,7 @@ def up(
     memory: str | None = None,
     settings: Mapping[str, Setting] | None = None,
     autorecovery: bool = False,
+    version: str = PULSAR_VERSION,
     tell: Tell = quiet,
 ) -> tuple[ClusterInstance, bool]:
     """Start the cluster, or those of its parts that don't run; whether anything was started now.
@@ -88,7 +90,8 @@ def up(
     Args:
         name: letters, digits and _ . -
         data: its folder. Default: one in the cache folder.
-        memory, settings, autorecovery: as for `LocalCluster`. A cluster that is there keeps those it was made with.
+        memory, settings, autorecovery, version: as for `LocalCluster`. A cluster that is there keeps those
+            that it was made with.
         tell: takes lines about what is going on.
 
     Raises:
@@ -111,6 +114,7 @@ def up(
             data=folder,
             settings=settings or {},
             autorecovery=autorecovery,
+            version=version,
             die_with_parent=False,
             tell=tell,
             **options,

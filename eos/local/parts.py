@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from eos.local import checks
+from eos.local.jars import PULSAR_VERSION
 from eos.local.settings import DEFAULTS, Setting, properties
 
 HOST = "127.0.0.1"
@@ -70,6 +71,7 @@ class Plan:
         coordinators: how many transaction coordinators it gets; 0: one, which the start does not wait for.
         listeners: further listeners by name, each with the port of every broker that it stands for.
         session_s: seconds of silence after which ZooKeeper takes a part for dead.
+        version: of Pulsar. Clusters from before there was a choice are of the default.
     """
 
     ports: ClusterPorts
@@ -79,6 +81,7 @@ class Plan:
     coordinators: int
     listeners: Mapping[str, Sequence[int]] = field(default_factory=dict)
     session_s: float = SESSION_S
+    version: str = PULSAR_VERSION
 
     def to_json(self) -> str:
         """The text for `from_json`."""
@@ -216,6 +219,7 @@ def _bookie(home: Path, number: int, plan: Plan) -> ClusterPart:
     name = f"bookie-{number}"
     own: Mapping[str, Setting] = {
         "bookiePort": plan.ports.bookies[number],
+        "bookieId": f"{HOST}:{plan.ports.bookies[number]}",  # BookKeeper 4.18 takes ::1 for it, and refuses that
         "metadataServiceUri": plan.ports.metadata_service_uri,
         "zkTimeout": plan.session_ms,
         "journalDirectories": str(home / name / "data"),

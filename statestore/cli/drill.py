@@ -42,6 +42,9 @@ def drill(
         bool,
         typer.Option("--from-bookies", help="With --end-to-end, read closed segments from bookies."),
     ] = False,
+    pulsar: Annotated[
+        str, typer.Option("--pulsar", metavar="VERSION", help="Pulsar 4.0.0, 4.2.4 or 5.0.0-M1.")
+    ] = "4.2.4",
     standalone: Annotated[
         bool,
         typer.Option("--standalone", help="Run the jobs on a Spark master and two workers, with time-outs of 6 s."),
@@ -60,12 +63,14 @@ def drill(
     if context.invoked_subcommand is not None:
         return
     with needed_packages():
+        from eos.local import jars
         from statestore.drills.chaos import chaos
         from statestore.drills.chaos.plan import make_plan, make_rounds, parse_faults
 
     _refuse_mixture(kills, standalone, rounds, end_to_end)
     if from_bookies and not end_to_end:
         raise InvalidInput("--from-bookies is about the job of --end-to-end, which reads a topic. Give both.")
+    jars.pulsar(pulsar)  # refuses a version that was not tried
     chosen = parse_faults(faults)
     if standalone:
         plan = make_rounds(ROUNDS if rounds is None else rounds, seed, chosen)
@@ -79,8 +84,9 @@ def drill(
     words += ["--faults", faults] if faults else []
     words += ["--end-to-end"] if end_to_end else []
     words += ["--from-bookies"] if from_bookies else []
+    words += ["--pulsar", pulsar] if pulsar != chaos.Chaos.pulsar else []
     words += ["--minutes", f"{minutes:g}"] if minutes is not None else []
-    what = chaos.Chaos(plan, seed, report, shlex.join(words), minutes, end_to_end, standalone, from_bookies)
+    what = chaos.Chaos(plan, seed, report, shlex.join(words), minutes, end_to_end, standalone, from_bookies, pulsar)
     with console.bar(total=len(plan), stays=True) as show:
 
         def tell(line: str, done: int) -> None:

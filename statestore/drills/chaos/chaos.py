@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import statestore
-from eos.local import LocalCluster
+from eos.local import LocalCluster, jars, parts
 from statestore.drills.admin import DrillAdmin
 from statestore.drills.chaos import plan
 from statestore.drills.chaos.driver import java_flags
@@ -108,6 +108,7 @@ class Chaos:
         end_to_end: whether there is a third job, from topic to topic.
         standalone: whether the jobs run on a standalone cluster of Spark, with time-outs of 6 s.
         from_bookies: whether the third job reads closed segments from the bookies. Ledgers are small then.
+        pulsar: its version, one of `eos.local.jars.VERSIONS`.
     """
 
     faults: Sequence[PlannedFault]
@@ -118,6 +119,7 @@ class Chaos:
     end_to_end: bool = False
     standalone: bool = False
     from_bookies: bool = False
+    pulsar: str = jars.PULSAR_VERSION
 
 
 def run(chaos: Chaos, tell: Tell) -> Path:
@@ -167,9 +169,12 @@ def _set_up(stack: ExitStack, chaos: Chaos, write: Callable[[Event], object], te
     state_link = stack.enter_context(Proxy())
     listeners = {_LISTENER: [link.port for link in broker_links]}
     cluster = stack.enter_context(
-        LocalCluster(listeners=listeners, session_s=_SILENCE_S)
-        if chaos.standalone
-        else LocalCluster(listeners=listeners, settings=_SMALL_LEDGERS if chaos.from_bookies else {})
+        LocalCluster(
+            listeners=listeners,
+            session_s=_SILENCE_S if chaos.standalone else parts.SESSION_S,
+            settings=_SMALL_LEDGERS if chaos.from_bookies else {},
+            version=chaos.pulsar,
+        )
     )
     for link, url in zip(broker_links, cluster.broker_urls, strict=True):
         link.target = _target(url.removeprefix("pulsar://"))

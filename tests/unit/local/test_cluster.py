@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eos.cli import app as cli
-from eos.local import LocalCluster, LocalError, Member, MemberState, checks, records
+from eos.local import LocalCluster, LocalError, Member, MemberState, checks, jars, records
 from eos.local.clusters import ClusterInstance
 from eos.local.parts import PARTS, ClusterPart, ClusterPorts, Plan
 from eos.local.process import ProcessId
@@ -103,6 +104,25 @@ def test_silence_is_as_long_as_asked_for_and_no_shorter_than_zookeeper_takes() -
     for wrong in (1.9, 20.5):
         with pytest.raises(LocalError, match=rf"session_s is {wrong}; ZooKeeper here takes 2 to 20 seconds"):
             LocalCluster(session_s=wrong)
+
+
+def test_data_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "classpath", lambda *_: "jars")
+    text = PLAN.to_json()
+    (tmp_path / "cluster.json").write_text(text)
+    with pytest.raises(
+        LocalError, match=r"written by Pulsar 4\.2\.4, and may be unreadable for 4\.0\.0\. .*version='4\.2\.4'"
+    ):
+        LocalCluster(data=tmp_path, version="4.0.0").start()
+    assert (tmp_path / "cluster.json").read_text() == text
+
+
+def test_a_cluster_is_found_with_its_version(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text(replace(PLAN, version="4.0.0").to_json())
+    assert LocalCluster.found(tmp_path).version == "4.0.0"
+    before = {key: value for key, value in json.loads(PLAN.to_json()).items() if key != "version"}
+    (tmp_path / "cluster.json").write_text(json.dumps(before))
+    assert LocalCluster.found(tmp_path).version == "4.2.4"
 
 
 @pytest.mark.jvm

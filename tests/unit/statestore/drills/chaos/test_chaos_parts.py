@@ -97,6 +97,7 @@ def drill(*words: str) -> Result:
         (["--minutes", "0"], "--minutes is 0"),
         (["--standalone", "--rounds", "0"], "--rounds is 0"),
         (["--standalone", "--kills", "9"], "--kills doesn't go with --standalone"),
+        (["--pulsar", "3.3.0"], "Pulsar 3.3.0 was not tried here. These were: 4.0.0, 4.2.4, 5.0.0-M1"),
         (["--from-bookies"], "--from-bookies is about the job of --end-to-end"),
         (["--standalone", "--end-to-end"], "--end-to-end doesn't go with --standalone"),
         (["--rounds", "2"], "--rounds belongs to --standalone"),
