@@ -59,7 +59,8 @@ def text(schema: Any, random: Random, odd: float) -> str:
     if kind == "array":
         return "[" + ",".join(text(schema["items"], random, odd) for _ in range(random.choice([0, 1, 3]))) + "]"
     if kind == "map":
-        keys = [random.choice(["a", "b", "", "é", "c"]) for _ in range(random.choice([0, 1, 3]))]
+        some = ["\ud800"] if random.random() < odd else ["a", "b", "", "é", "c"]
+        keys = [random.choice(some) for _ in range(random.choice([0, 1, 3]))]
         return "{" + ",".join(f"{json.dumps(key)}:{text(schema['values'], random, odd)}" for key in keys) + "}"
     return plain(schema if isinstance(schema, dict) else {"type": schema}, random)
 
