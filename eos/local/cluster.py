@@ -213,17 +213,15 @@ class LocalCluster(InFolder):
             return False
         home = self._make_folder("eos-cluster-")
         record = home / RECORD
-        fresh = not record.exists()
-        if fresh:
+        before = Plan.from_json(record.read_text()) if record.exists() else None
+        if before is None:
             checks.free_space(home, _DATA_BYTES, "Starting a Pulsar cluster")
-        before = None if fresh else Plan.from_json(record.read_text())
-        if before is not None and before.version != self.version:
-            raise checks.LocalError(
-                f"The data in {home} were written by Pulsar {before.version}, and may be unreadable for "
-                f"{self.version}. Give LocalCluster version={before.version!r}, or another folder"
-            )
+            ports = ClusterPorts.free()
+        else:
+            ports = before.ports
+            self._refuse_data_of(before.version, f"Give LocalCluster version={before.version!r}, or another folder")
         plan = Plan(
-            ports=ClusterPorts.free() if before is None else before.ports,
+            ports=ports,
             settings=dict(self.settings),
             memory=self.memory,
             autorecovery=self.autorecovery,
@@ -234,7 +232,7 @@ class LocalCluster(InFolder):
         )
         record.write_text(plan.to_json())
         self._assemble(plan)
-        return fresh
+        return before is None
 
     def _assemble(self, plan: Plan) -> None:
         home = self.data or Path()

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 from eos.config import Cluster, Credentials, Tls
 from eos.errors import NetworkError, NoCredentials, TopicMissing
-from eos.local.checks import PortTaken, make_folder
+from eos.local.checks import LocalError, PortTaken, make_folder
 from eos.local.places import remove_files
 from eos.local.settings import Setting
 from eos.pulsar.net.admin import Admin
@@ -31,6 +31,7 @@ class InFolder(ABC):
     data: Path | None
     settings: Mapping[str, Setting]
     coordinators: int
+    version: str
     credentials: Credentials
     _own_files: ClassVar[Collection[str]]
 
@@ -85,6 +86,14 @@ class InFolder(ABC):
     def __exit__(self, *_: object) -> None:
         """Stop it, removing its data."""
         self.stop()
+
+    def _refuse_data_of(self, before: str, way_out: str) -> None:
+        """Raise LocalError where its data were written by another version of Pulsar. Args: that; what to do then."""
+        if before != self.version:
+            raise LocalError(
+                f"The data in {self.data} were written by Pulsar {before}, and may be unreadable for {self.version}. "
+                f"{way_out}"
+            )
 
     def _on_free_ports(self, start: Callable[[], None]) -> None:
         """Start it; with other ports where another process took a free one after it was picked.

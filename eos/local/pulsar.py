@@ -171,11 +171,9 @@ class LocalPulsar(InFolder):
                 f"The data in {self.data} belong to a bookie whose name holds its port, {made_with.bookkeeper}. "
                 f"Use --bookkeeper-port {made_with.bookkeeper}, or another --data folder"
             )
-        if made_with is not None and (before := recorded_version(self._home())) != self.version:
-            raise checks.LocalError(
-                f"The data in {self.data} were written by Pulsar {before}, and may be unreadable for {self.version}. "
-                f"Use --version {before}, or another --data folder"
-            )
+        if made_with is not None:
+            before = recorded_version(self._home())
+            self._refuse_data_of(before, f"Use --version {before}, or another --data folder")
         return made_with is None
 
     def _launch(self, java: Path, classpath: str) -> None:

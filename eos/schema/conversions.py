@@ -51,7 +51,8 @@ CONVERTED: Mapping[tuple[Leaf, Leaf], frozenset[str]] = {
 MOST_MILLIS = 2**63 // 1000 - 1
 """Milliseconds, before and after 1970, that Spark has moments for."""
 
-_BITS = {"int": 31, "long": 63}
+BITS: Mapping[str, int] = {"int": 31, "long": 63}
+"""{type: bits of its numbers, but for the sign}."""
 _TEXTS = ("bytes", "string")
 
 
@@ -139,7 +140,7 @@ def converted(writer: Node, reader: Node, value: Any, path: str) -> Any:
         raise Wrong(path, f"{value!r}, which is none of the enum's symbols, {', '.join(reader.symbols)}")
     if reader.logical:
         return value  # a moment, which Spark counts in microseconds whatever its type counts
-    if reader.kind in _BITS and not -(2 ** _BITS[reader.kind]) <= value < 2 ** _BITS[reader.kind]:
+    if reader.kind in BITS and not -(2 ** BITS[reader.kind]) <= value < 2 ** BITS[reader.kind]:
         raise Wrong(path, f"{value}, which is beyond {reader.kind}")
     if reader.kind in ("float", "double") and isinstance(value, int):
         number = float(np.float32(value)) if reader.kind == "float" else float(value)

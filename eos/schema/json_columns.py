@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from eos.schema.avro_columns import structs
 from eos.schema.avro_text import DAYS, MILLIS, Node
-from eos.schema.conversions import MOST_MILLIS, decimal
+from eos.schema.conversions import BITS, MOST_MILLIS, decimal
 from eos.schema.errors import Wrong
 from eos.schema.json_objects import Objects
 from eos.schema.vector_columns import Unsure
@@ -37,9 +37,6 @@ _KINDS: Mapping[str, frozenset[type]] = {
     "fixed": frozenset({str}),
 }
 """{type: Python's types of its values}."""
-
-
-_BITS = {"int": 32, "long": 64}
 
 _ROWS = 2_000
 """Rows at a time: their objects are still in the processor's cache when the last field is taken out of them."""
@@ -98,8 +95,8 @@ def _present(node: Node, kind: pa.DataType, objects: Objects) -> _Present:
         return _of(_KINDS[node.kind], lambda values: _whole(values, 0, DAYS[node.logical] - 1, 1, kind))
     if node.logical in MILLIS:
         return _of(_KINDS[node.kind], lambda values: _whole(values, -MOST_MILLIS, MOST_MILLIS, 1000, kind))
-    if node.kind in _BITS:
-        most = 2 ** (_BITS[node.kind] - 1)
+    if node.kind in BITS:
+        most = 2 ** BITS[node.kind]
         return _of(_KINDS[node.kind], lambda values: _whole(values, -most, most - 1, 1, kind))
     if node.kind in ("float", "double"):
         return _of(_KINDS[node.kind], lambda values: _real(values, kind))

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from eos.schema.avro_text import DAYS, MILLIS, Node, below
-from eos.schema.conversions import converted, decimal, from_millis, time_of_day, unwritten
+from eos.schema.conversions import BITS, converted, decimal, from_millis, time_of_day, unwritten
 from eos.schema.errors import Wrong
 
-_BITS = {"int": 31, "long": 63}
 _LARGEST_FLOAT = 3.4028235677973366e38  # what is larger rounds to infinity in 32 bits
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """As the Java client writes them: as texts."""
@@ -64,7 +63,7 @@ def _items(node: Node, items: Node, given: Any, path: str) -> Any:
 
 
 def _whole(node: Node, given: int, path: str) -> Any:
-    most = 2 ** _BITS[node.kind]
+    most = 2 ** BITS[node.kind]
     if not -most <= given < most:
         raise Wrong(path, f"{given}, which is beyond {node.kind}")
     if node.logical in DAYS:

@@ -74,12 +74,16 @@ class Dictionaries:
 
     def rows(self, values: pa.Array) -> list[Any]:
         """Return a dictionary for each value."""
-        return [None if value is None else parsed(value) for value in values.to_pylist()]
+        return _each(values, parsed)
 
     def fields(self, node: Node) -> Fields:
         """Return what takes the fields out of records."""
         names = [(field.given or field.name, _missing(field)) for field in node.fields]
         return lambda records: [_values(records, name, missing) for name, missing in names]
+
+
+def _each(values: pa.Array, parse: Callable[[bytes], Any]) -> list[Any]:
+    return [None if value is None else parse(value) for value in values.to_pylist()]
 
 
 def _values(records: list[Any], name: str, missing: Any) -> list[Any]:
@@ -107,9 +111,8 @@ class Structs:
     def rows(self, values: pa.Array) -> list[Any]:
         """Return a struct for each value."""
         values.cast(pa.string())  # raises ArrowInvalid, a ValueError, where it is not UTF-8
-        decode = self._decode
         try:
-            return [None if value is None else decode(value) for value in values.to_pylist()]
+            return _each(values, self._decode)
         except msgspec.MsgspecError as error:
             raise Unsure from error
 

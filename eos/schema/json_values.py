@@ -13,7 +13,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from eos.schema.errors import Undecodable, Wrong
 from eos.schema.garbage import no_collection
 from eos.schema.json_columns import JsonColumns
 from eos.schema.json_fields import field_value
-from eos.schema.json_objects import Dictionaries, Objects, Structs, parsed
+from eos.schema.json_objects import Dictionaries, Structs, parsed
 from eos.schema.primitives import joined
 from eos.schema.vector_columns import Unsure
 
@@ -66,11 +66,10 @@ class JsonDecoder:
         node = self._node = as_written(writer, reader)
         self._target = target
         self._by_arrow = _at_once(node)
-        self._columns = [
-            columns
-            for columns in (_columns(node, target, Structs), _columns(node, target, lambda _: Dictionaries()))
-            if columns is not None
-        ]
+        self._columns: list[JsonColumns] = []
+        for objects in (lambda: Structs(node), Dictionaries):
+            with suppress(Unsure):
+                self._columns.append(JsonColumns(node, target, objects()))
         if self._by_arrow:
             self._read = pa.json.ParseOptions(
                 explicit_schema=pa.schema([(_COLUMN, pa.list_(_type_of(node, counted=False)))]),
@@ -132,13 +131,6 @@ class JsonDecoder:
             except (ValueError, RecursionError) as error:
                 raise Undecodable(row, "", f"it is not JSON: {error}") from error
         return pa.array(rows, self._target)
-
-
-def _columns(node: Node, target: pa.DataType, objects: Callable[[Node], Objects]) -> JsonColumns | None:
-    try:
-        return JsonColumns(node, target, objects(node))
-    except Unsure:
-        return None
 
 
 def _at_once(node: Node) -> bool:

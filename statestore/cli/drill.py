@@ -84,7 +84,7 @@ def drill(
     words += ["--faults", faults] if faults else []
     words += ["--end-to-end"] if end_to_end else []
     words += ["--from-bookies"] if from_bookies else []
-    words += ["--pulsar", pulsar] if pulsar != chaos.Chaos.pulsar else []
+    words += ["--pulsar", pulsar] if pulsar != jars.PULSAR_VERSION else []
     words += ["--minutes", f"{minutes:g}"] if minutes is not None else []
     what = chaos.Chaos(plan, seed, report, shlex.join(words), minutes, end_to_end, standalone, from_bookies, pulsar)
     with console.bar(total=len(plan), stays=True) as show:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
@@ -15,7 +15,6 @@ import pytest
 from eos.local import LocalPulsar
 from tests.child_process import ROOT
 from tests.clients import official_client
-from tests.conftest import START_S
 from tests.reading import values_of
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
@@ -23,12 +22,6 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 EXAMPLE = ROOT / "examples" / "declarative_pipeline"
 READINGS, COPIES = ("persistent://public/default/" + name for name in ("readings", "copies"))
 RUN_S = 600
-
-
-@pytest.fixture
-def broker() -> Iterator[LocalPulsar]:
-    with LocalPulsar(start_timeout_s=START_S) as started:
-        yield started
 
 
 def send(broker: LocalPulsar, numbers: range) -> None:
@@ -54,8 +47,11 @@ def run(project: Path) -> None:
     assert done.returncode == 0, done.stdout[-3_000:] + done.stderr[-3_000:]
 
 
-def test_each_run_of_a_declarative_pipeline_copies_what_is_new(broker: LocalPulsar, tmp_path: Path) -> None:
+def test_each_run_of_a_declarative_pipeline_copies_what_is_new(
+    start_pulsar: Callable[..., LocalPulsar], tmp_path: Path
+) -> None:
     pytest.importorskip("google.rpc", reason="pipelines need the client of Spark Connect: the group `connect`")
+    broker = start_pulsar()
     project = Path(shutil.copytree(EXAMPLE, tmp_path / "project"))
     for path, before, now in (
         (project / "spark-pipeline.yml", "/tmp/copies-pipeline", str(tmp_path / "storage")),
