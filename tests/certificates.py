@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from eos.local.checks import pick_ports
 
 AUTHORITY = "authority"
 
@@ -31,12 +32,9 @@ def make_tls(home: Path) -> BrokerTls:
     """Make an authority and a broker's certificate in a folder, and choose free ports."""
     make_authority(home, AUTHORITY)
     make_certificate(home, "broker", AUTHORITY, "subjectAltName=DNS:localhost")
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("", 0))
-        other.bind(("", 0))
-        broker, web = one.getsockname()[1], other.getsockname()[1]
+    broker, web = pick_ports(2)
     trusted = str(home / f"{AUTHORITY}.pem")
-    settings = {
+    settings: dict[str, str | int] = {
         "brokerServicePortTls": broker,
         "webServicePortTls": web,
         "tlsCertificateFilePath": str(home / "broker.pem"),

@@ -6,7 +6,6 @@ Azurite is a package of npm, of 360 MB: it is taken from the PATH.
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import httpx
 
+from eos.local.checks import pick_ports
 from eos.local.places import cache, locked, quiet
 from tests.conftest import START_S
 from tests.waiting import until
@@ -94,9 +94,7 @@ def azure_store(azurite: str, folder: Path) -> Iterator[str]:
 @contextmanager
 def _served(log: Path, command: Callable[[str], Sequence[str]], path: str) -> Iterator[str]:
     """Run a server on a free port, and yield its address once it answers. Args: its log; its command line; a path."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(*pick_ports(1))
     with log.open("w") as out, subprocess.Popen(command(port), stdout=out, stderr=out) as server:
 
         def answers() -> bool:

@@ -26,6 +26,7 @@ _OFFLOAD: Final = {
     "managedLedgerOffloadThresholdInBytes": 0,
 }
 """To a driver that the broker does not have."""
+_SLOW: Final = r"No record came for.*set-dispatch-rate, set-subscription-dispatch-rate"
 _NO_OFFLOADER: Final = r"No offloader found.*remove-offload-policies"
 _NO_BOOKIES: Final = r"Not enough non-faulty bookies.*set-persistence"
 _NO_EXCLUSIVE: Final = r"doesn't support Exclusive sub type.*set-subscription-types-enabled"
@@ -45,6 +46,7 @@ class Policy:
         method: of the request.
         sink, table, stream, timed: what a sink, a batch read, a stream and one that begins at a time do: WORKS, or a
             pattern that the refusal must match.
+        slow: the pattern of a refusal that is right too: of what a rate holds up for longer than is waited.
         quick: whether the default suite tries it too.
         retains: whether the broker retains what all subscriptions have read.
     """
@@ -59,6 +61,7 @@ class Policy:
     table: str = WORKS
     stream: str = WORKS
     timed: str = WORKS
+    slow: str = ""
     quick: bool = False
     retains: bool = True
 
@@ -140,8 +143,8 @@ TRIED: Final = (
         timed=r"maximum number of subscriptions.*set-max-subscriptions-per-topic",
     ),
     _both("publish rate", ("publishMaxMessageRate", "publishRate"), _PUBLISH, "publishRate"),
-    _both("dispatch rate", ("topicDispatchRate", "dispatchRate"), _RATE, "dispatchRate"),
-    _both("subscription dispatch rate", ("subscriptionDispatchRate",), _RATE, "subscriptionDispatchRate"),
+    _both("dispatch rate", ("topicDispatchRate", "dispatchRate"), _RATE, "dispatchRate", slow=_SLOW),
+    _both("subscription dispatch rate", ("subscriptionDispatchRate",), _RATE, "subscriptionDispatchRate", slow=_SLOW),
     _both("replicator dispatch rate", ("replicatorDispatchRate",), _RATE, "replicatorDispatchRate"),
     _both(
         "subscribe rate",
