@@ -151,3 +151,8 @@ class PulsarDataSource(DataSource):
         if options.typed and self._shared is None:
             self._shared = PulsarBrokers(options).value_schema()
         return self._shared
+
+
+def named(name: str) -> type[PulsarDataSource]:
+    """Return the data source as a class that Spark registers by this name."""
+    return type(PulsarDataSource.__name__, (PulsarDataSource,), {"name": classmethod(lambda cls: name)})

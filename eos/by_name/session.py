@@ -10,6 +10,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from eos.by_name.options import for_reading
+from eos.config import FILE
+from eos.credentials import parse_oauth2
 from eos.errors import InvalidInput
 from eos.option_names import same_name, spelling_key
 from eos.source.options import parse_options
@@ -26,7 +28,9 @@ from eos.spark.jar import (
 )
 
 CLASS = "eos.sql.PulsarCatalog"
-_SECRETS = ("token", "basic", "oauth2")
+_SECRETS = ("token", "basic", "oauth2", "offload.credentials")
+_HIDDEN = ("basic", "oauth2", "credentials")
+"""What Spark does not hide by itself."""
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -77,38 +81,47 @@ def configure_spark(
         for secret in _SECRETS:
             _refuse_to_show(secret, str(named.get(secret, "")))
     prefix = f"spark.sql.catalog.{catalog}"
-    settings = {**FILE_SYSTEM, **with_jar(builder, str(jar)), **hiding(builder, "basic", "oauth2"), prefix: CLASS}
+    settings = {**FILE_SYSTEM, **with_jar(builder, str(jar)), **hiding(builder, *_HIDDEN), prefix: CLASS}
     settings |= {f"{prefix}.{name}": value for name, value in named.items()}
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder
 
 
-def register(spark: SparkSession) -> None:
+def register(spark: SparkSession, name: str = "pulsar") -> None:
     """Make `format("pulsar")` known to this session, and to no other.
 
     Spark finds `format("pulsar")` by itself in the Python path of the driver. This call is needed where it can't, for
-    instance with `spark.sql.execution.pyspark.python` set to another Python.
+    instance with `spark.sql.execution.pyspark.python` set to another Python. It is also needed where `format("pulsar")`
+    is another connector's: Databricks has one, and the jar pulsar-spark-connector brings one. Spark takes those first,
+    and says nothing.
+
+        eos.register(spark, "pulsar_eos")
+        spark.readStream.format("pulsar_eos")
 
     Args:
         spark: the session.
+        name: what `format` calls it.
 
     Raises:
-        InvalidInput: a data source of that name is there already, such as another connector's jar, or Spark is older
-            than 4.0, which has no data sources in Python.
+        InvalidInput: it is not a name, a data source of a jar has it already, or Spark is older than 4.0, which has no
+            data sources in Python.
     """
     require(Capability.PYTHON_SOURCES, 'format("pulsar")', "Nothing is registered. eos.sink and eos.write need none.")
-    from eos.by_name.data_source import PulsarDataSource  # its base class came with that capability
+    from eos.by_name.data_source import named  # its base class came with that capability
 
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(f"{name!r} is not a name for a data source. Write letters, digits and underscores.")
     try:
-        spark.dataSource.register(PulsarDataSource)
+        spark.dataSource.register(named(name))
     except AnalysisException as error:
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
         raise InvalidInput(
-            f'this session has another data source "{PulsarDataSource.name()}" already, most likely of a jar such as '
-            "pulsar-spark-connector, so eos.by_name.data_source.PulsarDataSource can't be registered. Take that jar "
-            "off the classpath (spark.jars, spark.jars.packages)."
+            f'this session has another data source "{name}" already, most likely of a jar such as '
+            f'pulsar-spark-connector, and format("{name}") reads by that one. Nothing is registered. Choose another '
+            'name, such as eos.register(spark, "pulsar_eos"), and read by format("pulsar_eos"). Or take that jar off '
+            "the classpath (spark.jars, spark.jars.packages)."
         ) from error
 
 
@@ -120,9 +133,12 @@ def _check(given: Mapping[str, str]) -> None:
 
 def _refuse_to_show(name: str, value: str) -> None:
     """PySpark starts the driver's JVM with all settings of the builder as arguments, which every user can list."""
-    shows = "client_secret" in value if name == "oauth2" else value and not value.startswith("file:")
+    if name == "oauth2":
+        shows = bool(value) and bool(parse_oauth2(value).client_secret)  # in each of its spellings, and in key_file
+    else:
+        shows = bool(value) and not value.startswith(FILE)
     if shows:
-        instead = "key_file" if name == "oauth2" else f'{name}="file:PATH"'
+        instead = 'key_file="file:PATH"' if name == "oauth2" else f'{name}="file:PATH"'
         raise InvalidInput(
             f"{name} as a text would be seen in the command line of Spark's JVM. Nothing is configured. Write it into "
             f"a file that only the job's user may read, on the machines of driver and executors, and use {instead}."

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql import SparkSession
 
-from eos.by_name.data_source import NAME
+from eos.by_name.session import register
 from eos.inspect.tables import tables
 from eos.option_names import same_name
 from eos.pulsar.net.client import Client
 from eos.source.options import parse_options
 from eos.source.value_schema import typed
 
+_SOURCE = "pulsar_eos"  # "pulsar" may be the source of another connector's jar: Spark takes that one first
 _OF_CLUSTER, _VALUE_FORMAT = "service.url", "valueFormat"
 
 
@@ -44,9 +45,10 @@ def catalog(
     with Client(parse_options({**given, "topic": "any"}, "batch").cluster) as client:
         found = [table.topic for namespace in namespaces for table in tables(client, namespace)]
         schemas = {topic: typed(topic, client.schema(topic)) for topic in found}
+    register(spark, _SOURCE)
     for topic, schema in schemas.items():
         by_schema = {} if schema is None else {_VALUE_FORMAT: "schema"}
-        read = spark.read.format(NAME).options(**(by_schema | given)).option("topic", topic)
+        read = spark.read.format(_SOURCE).options(**(by_schema | given)).option("topic", topic)
         read.load().createOrReplaceTempView(f"`{_name(topic)}`")
     return sorted(map(_name, schemas))
 

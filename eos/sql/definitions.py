@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NoReturn, cast
 
 from pyspark.sql.types import BinaryType, StringType, StructType
@@ -15,6 +15,7 @@ from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.protocol.topics import physical_topics
 from eos.sinks.columns import ALIASES, ASSIGNED, ValueFormat
 from eos.sinks.schemas import new_version
+from eos.source.table import OPTIONS
 
 PARTITIONS = "partitions"
 DROPPABLE = "droppable"
@@ -22,6 +23,16 @@ DROPPABLE = "droppable"
 _WRITTEN = ("avro", "json")
 _OF_SPARK = ("owner", "provider")
 """The properties that Spark itself adds to those of CREATE TABLE."""
+_OF_OPTIONS = "option."
+"""Begins the name of a property that Spark makes of OPTIONS (...): Spark's CatalogV2Util.convertTableProperties."""
+_OPTIONS = {spelling_key(one.name) for one in OPTIONS} - {spelling_key(VALUE_FORMAT)} | {"guarantee"}
+_WHERE = "give it to the catalog by eos.configure_spark(options=…), or to one statement by WITH (…)"
+_OF_FILES: Mapping[str, str] = {
+    "location": "LOCATION means nothing to it: Pulsar stores it. Leave it out",
+    "external": "EXTERNAL means nothing to it: DROP TABLE deletes each topic that allows it. Leave it out",
+    "hive.": "STORED AS and ROW FORMAT mean nothing to it: Pulsar stores it. Leave them out",
+}
+"""What of a table of files Pulsar has no sense for, by the name of the property, or its beginning."""
 
 
 def create(client: Client, admin: Admin, topic: str, columns: StructType, properties: Mapping[str, str]) -> bool:
@@ -58,6 +69,7 @@ def alter(client: Client, admin: Admin, topic: str, properties: Mapping[str, str
 
     Raises TopicMissing; InvalidInput for fewer partitions, and where there are none: then nothing is changed. Refused.
     """
+    _refuse_foreign(topic, {name for name, text in properties.items() if text is not None})
     now = client.partitions(topic)
     if PARTITIONS in properties:
         wanted = _number(topic, properties[PARTITIONS] or "")
@@ -131,13 +143,34 @@ def _parsed(topic: str, properties: Mapping[str, str]) -> tuple[str, int, dict[s
     provider = properties.get("provider", "pulsar")
     if provider.lower() != "pulsar":
         _refuse(topic, f"USING {provider} is another data source. Leave it out")
-    if "location" in own:
-        _refuse(topic, "LOCATION means nothing to it: Pulsar stores it. Leave it out")
     named = next((name for name in own if spelling_key(name) == spelling_key(VALUE_FORMAT)), "")
     form = own.pop(named, _WRITTEN[0]).lower()
+    _refuse_foreign(topic, own)
     if form not in _WRITTEN:
         _refuse(topic, f"valueFormat={form!r} can't be made of columns. Give 'avro' or 'json'")
     return form, _number(topic, own.pop(PARTITIONS, "1")), own
+
+
+def _refuse_foreign(topic: str, names: Collection[str]) -> None:
+    """Refuse what would become a property of the topic, which every role that may look at it sees, and is none.
+
+    No message shows a value: it may be a secret.
+    """
+    for name in sorted(names, key=lambda name: not name.startswith(_OF_OPTIONS)):
+        if name.startswith(_OF_OPTIONS):
+            _refuse(
+                topic,
+                f"OPTIONS ({name.removeprefix(_OF_OPTIONS)} …) mean nothing to it. Properties of a topic stand in "
+                f"TBLPROPERTIES. Of an option of reads and writes: {_WHERE}",
+            )
+        if spelling_key(name) in _OPTIONS:
+            _refuse(
+                topic,
+                f"{name} is an option of a read or a write, and no property of a topic, which others see: {_WHERE}",
+            )
+        for file_like, why in _OF_FILES.items():
+            if name == file_like or (file_like.endswith(".") and name.startswith(file_like)):
+                _refuse(topic, why)
 
 
 def _declared(columns: StructType, form: str, topic: str) -> Declared | None:

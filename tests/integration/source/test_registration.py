@@ -7,8 +7,9 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 import eos
+from eos.local import LocalPulsar
 from eos.pulsar.net.client import Client
-from tests.conftest import MakeTopic
+from tests.conftest import MakeTopic, RunningPulsar
 from tests.integration.source.conftest import MakeStream
 from tests.integration.source.streams import PATIENCE_S, values, write
 
@@ -22,12 +23,30 @@ def test_registering_what_spark_has_found_already_does_no_harm(
     assert values(make_stream(topic=topic).run()) == ["a"]
 
 
-def test_the_name_of_another_connector_is_not_taken_from_it(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+def test_another_name_reads_where_pulsar_is_that_of_another_connector(
+    spark: SparkSession, ours: Client, pulsar: LocalPulsar | RunningPulsar, make_topic: MakeTopic
 ) -> None:
-    monkeypatch.setattr("eos.by_name.data_source.NAME", "parquet")
-    with pytest.raises(eos.InvalidInput, match=r'another data source "parquet" already.*PulsarDataSource'):
-        eos.register(spark)
+    topic = make_topic("renamed")
+    write(ours, topic, "a", "b")
+    eos.register(spark, "pulsar_eos")
+    options = {"service.url": pulsar.service_url, "topic": topic}
+    assert sorted(row.value for row in spark.read.format("pulsar_eos").options(**options).load().collect()) == [
+        b"a",
+        b"b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("parquet", r'another data source "parquet" already.*eos\.register\(spark, "pulsar_eos"\)'),
+        ("pulsar-eos", "'pulsar-eos' is not a name for a data source"),
+        ("", "'' is not a name"),
+    ],
+)
+def test_a_name_that_another_has_or_that_is_none_is_refused(spark: SparkSession, name: str, words: str) -> None:
+    with pytest.raises(eos.InvalidInput, match=words):
+        eos.register(spark, name)
 
 
 @pytest.mark.parametrize(

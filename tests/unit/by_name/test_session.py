@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,24 @@ import pytest
 
 import eos
 from eos.by_name import session
+from eos.credentials import OAUTH2
 from eos.errors import InvalidInput
 from statestore.hadoop import session as statestore_session
 from tests.unit.statestore.hadoop.test_session import JAR, Builder
 
 SERVICE_URL = "pulsar://localhost:6650"
+SECRETS = ("token", "basic", "oauth2", "offload.credentials")
+OFFLOADED: dict[str, Any] = {
+    "admin_url": "http://localhost:8080",
+    "options": {"offload.url": "s3://b", "read.from": "auto"},
+}
+ISSUER = {"issuer_url": "https://x"}
+KEY = base64.b64encode(b'{"client_id": "i", "client_secret": "pa55word"}').decode()
+OAUTH2_SHOWN = [
+    *(ISSUER | {"client_id": "i", name: "pa55word"} for name in ("client_secret", *OAUTH2["client_secret"].others)),
+    *(ISSUER | {name: f"data:application/json;base64,{KEY}"} for name in ("key_file", *OAUTH2["key_file"].others)),
+]
+"""Each way in which a secret may stand in the option itself."""
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +50,7 @@ def made(builder: Builder, **more: Any) -> dict[str, str]:
 def test_all_that_a_session_needs() -> None:
     settings = made(Builder(), admin_url="http://localhost:8080", options={"guarantee": "at-least-once"})
     redaction = settings.pop("spark.redaction.regex")
-    assert all(re.search(redaction, f"spark.sql.catalog.pulsar.{word}") for word in ("token", "basic", "oauth2"))
+    assert all(re.search(redaction, f"spark.sql.catalog.pulsar.{word}") for word in SECRETS)
     assert settings == {
         "spark.jars": JAR,
         "spark.driver.extraClassPath": JAR,
@@ -67,9 +82,10 @@ def test_it_goes_with_statestore_and_with_itself_in_any_order() -> None:
         ({"options": {"tokn": "file:/x"}}, "Did you mean 'token'"),
         ({"options": {"token": "pa55word"}}, r"seen in the command line.*token=\"file:PATH\""),
         ({"options": {"basic": "me:pa55word"}}, r"seen in the command line.*basic=\"file:PATH\""),
+        *(({"options": {"oauth2": json.dumps(one)}}, "seen in the command line.*key_file") for one in OAUTH2_SHOWN),
         (
-            {"options": {"oauth2": '{"issuer_url": "https://x", "client_id": "i", "client_secret": "pa55word"}'}},
-            "seen in the command line.*key_file",
+            OFFLOADED | {"options": OFFLOADED["options"] | {"offload.credentials": '{"secret_key": "pa55word"}'}},
+            r"seen in the command line.*offload\.credentials=\"file:PATH\"",
         ),
     ],
 )
@@ -78,11 +94,23 @@ def test_what_is_wrong_or_would_be_seen_is_refused(wrong: dict[str, Any], words:
     with pytest.raises(InvalidInput, match=words) as refused:
         made(builder, **wrong)
     assert "pa55word" not in str(refused.value)
+    assert KEY not in str(refused.value)
     assert builder._options == {}
 
 
-def test_a_secret_in_a_file_is_fine() -> None:
-    assert made(Builder(), options={"token": "file:/x"})["spark.sql.catalog.pulsar.token"] == "file:/x"
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("token", "file:/x"),
+        ("basic", "file:/x"),
+        ("oauth2", '{"issuer_url": "https://x", "key_file": "file:/x"}'),
+        ("offload.credentials", "file:/x"),
+    ],
+)
+def test_a_secret_in_a_file_is_fine(name: str, value: str) -> None:
+    others = OFFLOADED if name == "offload.credentials" else {"options": {}}
+    settings = made(Builder(), **others | {"options": others["options"] | {name: value}})
+    assert settings[f"spark.sql.catalog.pulsar.{name}"] == value
 
 
 def test_without_the_jar_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:

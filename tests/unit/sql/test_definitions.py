@@ -89,6 +89,28 @@ def made(pulsar: Pulsar, columns: StructType, **properties: str) -> bool:
     return create(cast(Client, pulsar), cast(Admin, pulsar), TOPIC, columns, properties)
 
 
+FOREIGN = [
+    ({"location": "/x"}, "LOCATION"),
+    ({"external": "true"}, "EXTERNAL"),
+    ({"hive.serde": "org.Serde"}, "STORED AS and ROW FORMAT"),
+    ({"option.token": "pa55word", "token": "pa55word"}, r"OPTIONS \(token …\).*WITH"),
+    ({"option.mine": "pa55word", "mine": "pa55word"}, r"OPTIONS \(mine …\).*TBLPROPERTIES"),
+    *(
+        ({name: "pa55word"}, f"{name} is an option of a read or a write.*WITH")
+        for name in (
+            "token",
+            "basic",
+            "oauth2",
+            "offload.credentials",
+            "offloadCredentials",
+            "service_url",
+            "guarantee",
+        )
+    ),
+]
+"""What would be seen by others as a property, or have no effect in silence."""
+
+
 def test_columns_that_are_no_part_of_a_message_make_a_schema() -> None:
     pulsar = Pulsar()
     assert made(pulsar, of(id=NUMBER, __key=TEXT), partitions="3", owner="me", Team="ops")
@@ -124,7 +146,7 @@ def test_a_topic_that_is_there_is_left_as_it_is() -> None:
     [
         (of(**{"a-b": NUMBER}), {}, "Rename it"),
         (A, {"provider": "parquet"}, "another data source"),
-        (A, {"location": "/x"}, "LOCATION"),
+        *((A, foreign, words) for foreign, words in FOREIGN),
         (A, {"partitions": "many"}, "whole number"),
         (A, {"valueFormat": "raw"}, "'avro' or 'json'"),
     ],
@@ -133,9 +155,21 @@ def test_what_no_topic_can_be_is_refused_before_there_is_one(
     columns: StructType, properties: dict[str, str], words: str
 ) -> None:
     pulsar = Pulsar()
-    with pytest.raises(InvalidInput, match=words):
+    with pytest.raises(InvalidInput, match=words) as refused:
         made(pulsar, columns, **properties)
     assert pulsar.there is None
+    assert "pa55word" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("foreign", "words"), FOREIGN)
+def test_what_is_no_property_of_a_topic_is_not_set_later_but_may_be_unset(foreign: dict[str, str], words: str) -> None:
+    own = {"Team": "ops"} | foreign
+    pulsar = Pulsar(0, **own)
+    with pytest.raises(InvalidInput, match=words):
+        changed(pulsar, more="x", **foreign)
+    assert pulsar.own == own
+    changed(pulsar, **dict.fromkeys(foreign))
+    assert pulsar.own == {"Team": "ops"}
 
 
 def changed(pulsar: Pulsar, **properties: str | None) -> None:
