@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus
 
 from eos.errors import EntriesGone, InvalidInput
 from eos.pulsar.net.admin import if_there
@@ -77,7 +78,12 @@ def lag(
     API do not answer, or refuse to tell.
     """
     stats = {one: if_there(admin.internal_stats, one) for one in client.physical_topics(topic)}
-    cursors = {one: told["cursors"] for one, told in stats.items() if told is not None}
+    # Brokers tell the cursors by the names of their files in ZooKeeper: encoded, as a part of a URL is.
+    cursors = {
+        one: {unquote_plus(name): cursor for name, cursor in told["cursors"].items()}
+        for one, told in stats.items()
+        if told is not None
+    }
     durable = {one: [name for name in admin.subscriptions(one) if name in named] for one, named in cursors.items()}
     known = sorted({name for names in durable.values() for name in names})
     if subscription is not None and subscription not in known:

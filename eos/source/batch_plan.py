@@ -65,8 +65,8 @@ class BatchBrokers(Protocol):
         """
         ...
 
-    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
-        """Raise InvalidInput when a read is to begin with an entry past the stored ones and the next."""
+    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None, *, ends: bool = False) -> None:
+        """Raise InvalidInput when a read is to begin past the stored entries and the next, or to end past them."""
         ...
 
 
@@ -87,8 +87,8 @@ def batch_ranges(
     Args: reaches the brokers; the two boundaries; what is wanted; takes what is lost while this looks, and raises it,
     or only warns. Default: it is raised.
 
-    Raises TopicMissing. Raises InvalidInput for a boundary that names other topics than are read, and for a start past
-    the end of the stored entries.
+    Raises TopicMissing. Raises InvalidInput for a boundary that names other topics than are read, and for one past the
+    end of the stored entries.
     """
     topics = sorted(brokers.topics(all_named=True))
     check_named(start, topics, "startingOffsets")
@@ -162,4 +162,7 @@ def _finish(brokers: BatchBrokers, topic: str, end: Boundary, last: EntryId) -> 
     if end.where == "time":
         return brokers.before_time(topic, time_of(end, topic))
     place = place_of(end, topic)
-    return last if isinstance(place, str) else place
+    if isinstance(place, str):
+        return last
+    brokers.must_be_there(topic, place, last, ends=True)
+    return place

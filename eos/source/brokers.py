@@ -146,21 +146,26 @@ class PulsarBrokers:
         return self.sought(topic, time_ms)
 
     @_patient
-    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
-        """Raise InvalidInput when a read is to begin with an entry past the stored ones and the next.
+    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None, *, ends: bool = False) -> None:
+        """Raise InvalidInput when a read is to begin past the stored entries and the next, or to end past them.
 
         Args:
+            place: the first entry of the read.
             last: the last message that can be delivered. After it there may be an open
                 transaction. Only a cursor that is sent there shows this, since the broker puts it back to the end.
+            ends: whether `place` is the read's last entry.
         """
-        if last is not None and place <= last.next:
+        behind = place.next if ends else place
+        if last is not None and behind <= last.next:
             return
-        end = self.sought(topic, place)
-        if end < before(place).entry:
+        end = self.sought(topic, behind)
+        if end < before(behind).entry:
+            option, verb, word = (
+                ("endingOffsets", "ends", "") if ends else ("startingOffsets", "begins", '"earliest" or ')
+            )
             raise InvalidInput(
-                f"startingOffsets begins at {place} on {topic}, but the topic ends with {end}. The entry is one of "
-                'another cluster, or of a topic of this name that was deleted. Name an entry that is there, "earliest" '
-                'or "latest".'
+                f"{option} {verb} at {place} on {topic}, but the topic ends with {end}. The entry is one of another "
+                f'cluster, or of a topic of this name that was deleted. Name an entry that is there, or {word}"latest".'
             )
 
     def sought(self, topic: str, where: int | EntryId) -> EntryId:

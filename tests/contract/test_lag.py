@@ -86,6 +86,15 @@ def test_the_messages_are_counted_that_the_subscription_will_get(pulsar: Running
         assert now().oldest_ms is None
 
 
+def test_a_subscription_whose_name_is_no_word_is_counted(pulsar: Running, topic: str) -> None:
+    name = "team:größe @1+1%/x"
+    with Client(Cluster(pulsar.service_url)) as client, Admin(pulsar.admin_url) as admin:
+        client.subscription(topic, name, initial="earliest").close()
+        for asked in (name, None):
+            found = {one.subscription: one.messages for one in lag(client, admin, topic, asked, 1_000)}
+            assert found[name] == TOTAL
+
+
 def test_the_command_names_the_subscriptions_that_there_are(pulsar: Running, topic: str) -> None:
     done = eos(pulsar, "lag", topic, "--json")
     assert done.exit_code == 0, done.output

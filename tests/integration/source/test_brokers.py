@@ -125,17 +125,26 @@ def test_a_start_behind_the_end_is_refused_and_the_next_entry_is_not(
                 with pytest.raises(InvalidInput, match=f"begins at {place} on {topic}, but the topic ends with {last}"):
                     begin(place)
 
+    def up_to(where: EntryId) -> list[str]:
+        brokers = run(topic=topic).brokers
+        return read(brokers, batch_ranges(brokers, Boundary("earliest"), Boundary("entries", entries={topic: where})))
+
     refused(empty, EntryId(10**9, 0))
     _, last = write(ours, topic, "a", "b")
     after = EntryId(last.ledger, last.entry + 1)
     refused(last, EntryId(last.ledger, last.entry + 2), EntryId(last.ledger + 1_000, 0))
     assert starts(after) == table(after) == []
+    for behind in (after, EntryId(last.ledger + 1_000, 0)):
+        with pytest.raises(InvalidInput, match=f"endingOffsets ends at {behind} on {topic}, but the topic .* {last}"):
+            up_to(behind)
+    assert up_to(last) == ["a", "b"]
     with ours.producer(topic) as producer:
         held = transaction(ours, topic)
         for _ in range(2):
             producer.send_record(b"open", held)
     inside = EntryId(last.ledger, last.entry + 2)
     assert starts(inside, "inside") == table(inside) == []
+    assert up_to(inside) == ["a", "b"]
     end(ours, held, commit=True)
     assert starts(after) == table(after) == ["open", "open"]
     assert starts(inside, "inside") == table(inside) == ["open"]

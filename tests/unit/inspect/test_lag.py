@@ -56,17 +56,17 @@ class Reader:
 class Topic:
     """Client and admin API of a topic whose subscription "job" has read nothing."""
 
-    def __init__(self, readers: Readers) -> None:
-        self._readers = readers
+    def __init__(self, readers: Readers, encoded: str = "job", name: str = "job") -> None:
+        self._readers, self._encoded, self._name = readers, encoded, name
 
     def physical_topics(self, topic: str) -> list[str]:
         return [topic]
 
     def internal_stats(self, topic: str) -> dict[str, Any]:
-        return {"cursors": {"job": {"markDeletePosition": "5:-1"}}}
+        return {"cursors": {self._encoded: {"markDeletePosition": "5:-1"}}}
 
     def subscriptions(self, topic: str) -> tuple[str, ...]:
-        return ("job",)
+        return (self._name,)
 
     def backlog(self, topic: str) -> Backlog:
         return Backlog(0, 0, "", {})
@@ -99,3 +99,14 @@ def gone_without_end() -> Iterator[list[int] | EntriesGone]:
 )
 def test_the_messages_are_counted_that_brokers_do_not_leave_out(readers: Readers, messages: int) -> None:
     assert counted(readers) == messages
+
+
+@pytest.mark.parametrize(
+    ("name", "encoded"),
+    [("team:job @x", "team%3Ajob+%40x"), ("größe/1+1%", "gr%C3%B6%C3%9Fe%2F1%2B1%25"), ("job", "job")],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_subscription_whose_name_brokers_encode_is_counted_too(name: str, encoded: str, named: bool) -> None:
+    topic = Topic({0: lambda: iter([[0, 1, 2, 3]])}, encoded, name)
+    (found,) = lag(cast(Client, topic), cast(Admin, topic), TOPIC, name if named else None, 1_000)
+    assert (found.subscription, found.messages) == (name, 4)

@@ -25,8 +25,8 @@ class Timed(FakeBrokers):
     def before_time(self, topic: str, time_ms: int) -> EntryId:
         return EntryId(5, min(time_ms // 1000, 100) - 1)
 
-    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
-        if last is None or place > EntryId(last.ledger, last.entry + 1):
+    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None, *, ends: bool = False) -> None:
+        if last is None or place > EntryId(last.ledger, last.entry + (not ends)):
             raise InvalidInput(f"{place} is behind the end")
 
 
@@ -56,7 +56,7 @@ def pinned(text: str) -> Position:
         (by(t="earliest"), by(t="latest"), between(BEGINNING, "5:9", "5:0")),
         (by(p0="5:2", p1="earliest"), LATEST, between(pinned("5:1"), "5:9", "5:2")),
         (by(p0="5:0", t="latest"), by(p0="5:4", t="latest"), between(pinned("5:-1"), "5:4", "5:0", delivered=False)),
-        (EARLIEST, by(p0="9:0", p1="9:0"), between(BEGINNING, "5:9", "5:0")),
+        (EARLIEST, by(p0="5:9", p1="9:0"), between(BEGINNING, "5:9", "5:0")),
         (Boundary("time", time_ms=2_000), LATEST, between(pinned("5:1"), "5:9", "5:2")),
         (Boundary("time", times={T: 9_000, P0: 2_000}), LATEST, between(pinned("5:1"), "5:9", "5:2")),
         (EARLIEST, Boundary("time", times={T: 3_000}), between(BEGINNING, "5:2", "5:0", delivered=False)),
@@ -114,6 +114,11 @@ def test_what_is_not_wanted_is_not_read_nor_asked_for(brokers: Timed) -> None:
 def test_a_start_behind_the_end_is_refused_on_an_empty_topic_too(brokers: Timed, start: Boundary) -> None:
     with pytest.raises(InvalidInput, match="is behind the end"):
         batch_ranges(brokers, start, LATEST)
+
+
+def test_an_end_behind_the_end_is_refused(brokers: Timed) -> None:
+    with pytest.raises(InvalidInput, match="5:10 is behind the end"):
+        batch_ranges(brokers, EARLIEST, by(p0="5:10", t="latest"))
 
 
 def test_a_start_right_behind_the_end_is_an_empty_read(brokers: Timed) -> None:
