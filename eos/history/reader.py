@@ -45,7 +45,8 @@ class HistoryReader:
         Args:
             topic: the physical topic.
             segments: where its entries are. They must have been asked for after the end of the ranges was known to be
-                readable: then the markers up to their last confirmed entry tell what is visible.
+                readable: then the markers up to their last confirmed entry tell what is visible. Segments
+                behind the ranges may be left out: a range whose markers lie there is not read to its end.
             bookies: lends the connections.
             refresh: reads the metadata of a ledger again, when none of its bookies can be reached. Default: not read.
             turn: which replica is asked first. Default 0.
@@ -88,6 +89,8 @@ class HistoryReader:
                 yield from self._entries(segment, first, end.entry)
                 first = end.entry + 1
             yield from self._entries(segment, first, segment.last)
+        if self._segments.segments[-1].ledger < self._segments.last_confirmed.ledger:
+            raise HistoryUnavailable(f"a transaction of {self._topic} ends many ledgers behind {end}, or is still open")
 
     def _entries(self, segment: Segment, first: int, last: int) -> Iterator[Entry]:
         if first > last:

@@ -53,8 +53,10 @@ class PulsarReader(DataSourceReader):
         )
         ranges = brokers.splitter()(ranges)
         # Spark makes a partition of its own, without a range, of an empty list.
-        plan, read_id = SegmentPlan(self._options), uuid.uuid4().hex
-        return [RangePartition(part, plan.path(part), read_id) for part in ranges] or [InputPartition(None)]
+        paths, read_id = SegmentPlan(self._options).paths(ranges), uuid.uuid4().hex
+        return [RangePartition(part, path, read_id) for part, path in zip(ranges, paths, strict=True)] or [
+            InputPartition(None)
+        ]
 
     def _wanted(self) -> Wanted:
         return EVERYTHING

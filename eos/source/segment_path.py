@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from eos.bookkeeper import Bookies, LedgerMetadata, LedgerReadError, MetadataUnreadable, by_map
 from eos.config import Credentials
-from eos.errors import EosError
+from eos.errors import EosError, Refused
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.reader import HistoryReader, HistoryUnavailable
 from eos.history.segments import Segments, segments_of
+from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin_requests import FORBIDDEN
+from eos.pulsar.net.policies import entry_filters_apply
 from eos.pulsar.net.transport import tls_context
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
@@ -27,13 +30,17 @@ from eos.source.ranges import Range
 
 log = logging.getLogger("eos.source")
 
+_BEHIND = 32
+"""Segments behind a range that its task knows: a part of a topic of thousands of segments carries few of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentPath:
     """The things that a task needs to read its range, or the beginning of it, past the brokers.
 
     Attributes:
-        segments: of the topic, from the range's start on.
+        segments: of the topic, from the range's start on, and some behind its end: markers of its transactions may
+            lie there.
         end: the last entry that is read so.
     """
 
@@ -50,43 +57,65 @@ class SegmentPlan:
             _tls_of(options)
         self._options = options
         self._written_to: dict[str, int] = {}  # topic → the ledger that was written to when it was asked for last
-        self._known: dict[str, tuple[EntryId, Segments]] = {}  # topic → an end that was readable before, its segments
+        self._known: dict[str, tuple[EntryId, Segments | None]] = {}
+        """{topic: an end that was readable before, and its segments; None where they can't be read so}."""
         self._warned = False
+
+    def paths(self, parts: Sequence[Range]) -> list[SegmentPath | None]:
+        """Return how each range of a batch is read, with one question for a topic, and forget its segments."""
+        latest_first = sorted(range(len(parts)), key=lambda number: parts[number].end, reverse=True)
+        found = {number: self.path(parts[number]) for number in latest_first}
+        self._known.clear()
+        return [found[number] for number in range(len(parts))]
 
     def path(self, part: Range) -> SegmentPath | None:
         """Return how a range is read past the brokers; None where it is read through them."""
         if self._options.read_from == "brokers" or part.compacted or self._is_tail(part):
             return None
-        try:
-            segments = self._after(part)
-        except EosError as error:
-            if not self._warned:
-                log.warning("%s is read through its brokers. Its segments are not known: %s", part.topic, error)
-            self._warned = True
-            return None
-        return path_of(part, segments, self._options.read_from)
-
-    def forget(self) -> None:
-        """Forget the segments of a batch whose ranges are all planned. They may be many."""
-        self._known.clear()
-
-    def _after(self, part: Range) -> Segments:
-        """Return the segments, asked for after the end was known to be readable, as the rule of visibility wants it."""
+        # An answer from before the end was readable would tell nothing of it, as the rule of visibility wants it.
         known = self._known.get(part.topic)
         if known is None or known[0] < part.end:
-            known = self._known[part.topic] = part.end, self._asked(part.topic)
-        return known[1]
+            known = self._known[part.topic] = part.end, self._segments(part)
+        return None if known[1] is None else path_of(part, known[1], self._options.read_from)
+
+    def _segments(self, part: Range) -> Segments | None:
+        try:
+            segments, why = self._asked(part)
+        except EosError as error:
+            segments, why = None, f"Its segments are not known: {error}"
+        if why and not self._warned:
+            log.warning("%s is read through its brokers. %s", part.topic, why)
+        self._warned = self._warned or bool(why)
+        return None if why else segments
 
     def _is_tail(self, part: Range) -> bool:
         if self._options.read_from != "auto":
             return False
         return part.start.entry.ledger == part.end.ledger == self._written_to.get(part.topic)
 
-    def _asked(self, topic: str) -> Segments:
+    def _asked(self, part: Range) -> tuple[Segments, str]:
+        """Return the segments, and why they are of no use, in words; "" where they are."""
         with admin_api(self._options) as admin:
-            segments = segments_of(admin, topic)
-        self._written_to[topic] = max((one.ledger for one in segments.segments), default=-1)
-        return segments
+            segments = segments_of(admin, part.topic)
+            filters = _filters(admin, part.topic)
+        self._written_to[part.topic] = max((one.ledger for one in segments.segments), default=-1)
+        if filters:
+            return segments, f"{entry_filters_apply(filters, part.topic)} Bookies have these entries too."
+        if segments.last_confirmed < part.end:
+            # A broker that has lost the topic and does not know it yet: the markers behind that place are not looked
+            # for, so that committed rows would seem to be of open transactions.
+            return segments, f"The admin API says that it ends with {segments.last_confirmed}, before {part.end}."
+        return segments, ""
+
+
+def _filters(admin: Admin, topic: str) -> Sequence[str]:
+    """Return the entry filters of a topic; none where its policies are not for this role to see, as the read warned."""
+    try:
+        return admin.entry_filters(topic)
+    except Refused as refused:
+        if refused.code not in FORBIDDEN:
+            raise
+        return ()
 
 
 def path_of(part: Range, segments: Segments, read_from: str) -> SegmentPath | None:
@@ -96,8 +125,9 @@ def path_of(part: Range, segments: Segments, read_from: str) -> SegmentPath | No
     end = min(max(ends, default=part.start.entry), part.end)
     if end <= part.start.entry:
         return None
-    known = tuple(one for one in segments.segments if one.ledger >= part.start.entry.ledger)
-    return SegmentPath(replace(segments, segments=known), end)
+    known = [one for one in segments.segments if one.ledger >= part.start.entry.ledger]
+    inside = sum(one.ledger <= end.ledger for one in known)
+    return SegmentPath(replace(segments, segments=tuple(known[: inside + _BEHIND])), end)
 
 
 def read_stored(part: Range, path: SegmentPath, options: SourceOptions) -> Iterator[Entry]:

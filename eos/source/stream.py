@@ -85,9 +85,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the ranges of the topic partitions that brought something."""
         ranges = self._plan.ranges(Offsets.from_json(start), Offsets.from_json(end))
-        partitions = [RangePartition(part, self._segments.path(part)) for part in ranges]
-        self._segments.forget()
-        return partitions
+        return [RangePartition(*one) for one in zip(ranges, self._segments.paths(ranges), strict=True)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a range, in a task."""

@@ -85,6 +85,17 @@ def test_behind_the_end_nothing_is_asked_for_unless_a_marker_is_missing(
     assert max(first for _, first in bookie.asked) > 1
 
 
+def test_a_marker_behind_the_segments_that_are_known_is_not_taken_for_missing(
+    segments: Segments, bookies: Bookies
+) -> None:
+    known = replace(segments, segments=segments.segments[:2])
+    entries = HistoryReader("t", known, bookies).read(BEGINNING, EntryId(5, 4))
+    assert [next(entries).id, next(entries).id] == VISIBLE[:2]
+    with pytest.raises(HistoryUnavailable, match="a transaction of t ends many ledgers behind 5:4"):
+        next(entries)  # 5:4 is visible, and stands behind 5:2, whose marker lies in ledger 8
+    assert read(HistoryReader("t", known, bookies), BEGINNING, EntryId(5, 1)) == VISIBLE[:2]
+
+
 @pytest.mark.parametrize(
     ("lacks", "said"),
     [

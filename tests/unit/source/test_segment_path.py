@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eos.errors import Unreachable
+from eos.errors import EosError, Refused, Unreachable
 from eos.history.reader import HistoryReader, HistoryUnavailable
 from eos.history.segments import Segment, Segments
 from eos.pulsar.wire.entry import Entry
@@ -62,10 +62,16 @@ def test_closed_segments_are_read_past_the_brokers_and_the_open_one_where_that_i
         assert path.segments.last_confirmed == EntryId(9, 6)
 
 
+class Asked(list[str]):
+    """Topics whose segments were asked for, and what the admin API tells of them; it fails where that is an error."""
+
+    segments: Segments | EosError = SEGMENTS
+    filters: tuple[str, ...] | EosError = ()
+
+
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Topics whose segments were asked for; where the list holds "down", the admin API does not answer."""
-    topics: list[str] = []
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    topics = Asked()
 
     class Admin:
         def __enter__(self) -> Admin:
@@ -74,18 +80,23 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         def __exit__(self, *_: object) -> None:
             pass
 
+        def entry_filters(self, topic: str) -> tuple[str, ...]:
+            if isinstance(topics.filters, EosError):
+                raise topics.filters
+            return topics.filters
+
     def segments_of(admin: object, topic: str) -> Segments:
-        if "down" in topics:
-            raise Unreachable("nobody there")
         topics.append(topic)
-        return SEGMENTS
+        if isinstance(topics.segments, EosError):
+            raise topics.segments
+        return topics.segments
 
     monkeypatch.setattr(segment_path, "admin_api", lambda options: Admin())
     monkeypatch.setattr(segment_path, "segments_of", segments_of)
     return topics
 
 
-def test_the_tail_costs_no_question_once_the_open_ledger_is_known(asked: list[str]) -> None:
+def test_the_tail_costs_no_question_once_the_open_ledger_is_known(asked: Asked) -> None:
     plan = SegmentPlan(options())
     assert plan.path(part(EntryId(9, 1), EntryId(9, 2))) is None
     assert plan.path(part(EntryId(9, 2), EntryId(9, 3))) is None
@@ -94,34 +105,70 @@ def test_the_tail_costs_no_question_once_the_open_ledger_is_known(asked: list[st
     assert asked == [TOPIC, TOPIC]
 
 
-def test_the_ranges_of_a_batch_share_one_answer_that_is_younger_than_their_ends(asked: list[str]) -> None:
+def test_the_ranges_of_a_batch_share_one_answer_that_is_younger_than_their_ends(asked: Asked) -> None:
     plan = SegmentPlan(options())
     for start, end in ((None, EntryId(9, 3)), (None, EntryId(8, 2)), (EntryId(8, 2), EntryId(9, 3))):
         assert plan.path(part(start, end)) is not None
     assert asked == [TOPIC]
     plan.path(part(None, EntryId(9, 4)))
     assert asked == [TOPIC] * 2, "an answer from before an end was readable proves nothing of it"
-    plan.forget()
+    plan.paths([])
     plan.path(part(None, EntryId(9, 4)))
-    assert asked == [TOPIC] * 3
+    assert asked == [TOPIC] * 3, "a batch has segments of its own"
 
 
-def test_brokers_and_compacted_reads_ask_nothing(asked: list[str]) -> None:
+def test_a_topic_that_is_cut_into_many_parts_is_asked_of_once_and_each_part_carries_few_segments(asked: Asked) -> None:
+    ledgers = 400
+    segments = tuple(Segment(ledger, 9, 100, ledger == ledgers - 1, None) for ledger in range(ledgers))
+    asked.segments = Segments(segments, EntryId(ledgers - 1, 9))
+    parts = [part(EntryId(ledger - 1, 9), EntryId(ledger, 9)) for ledger in range(1, ledgers)]
+    paths = SegmentPlan(options("bookies")).paths(parts)
+    assert asked == [TOPIC]
+    assert [None if path is None else path.end for path in paths] == [one.end for one in parts]
+    assert max(len(path.segments.segments) for path in paths if path is not None) < 40
+    asked.segments = Unreachable("nobody there")
+    assert SegmentPlan(options("bookies")).paths(parts) == [None] * len(parts)
+    assert len(asked) == 2, "an admin API that is down is not waited for by each part"
+
+
+def test_brokers_and_compacted_reads_ask_nothing(asked: Asked) -> None:
     assert SegmentPlan(options("brokers")).path(part(None, EntryId(9, 3))) is None
     assert SegmentPlan(options("bookies")).path(part(None, EntryId(9, 3), compacted=True)) is None
     assert asked == []
 
 
-def test_where_the_segments_are_not_known_the_brokers_are_read_and_it_is_said_once(
-    asked: list[str], caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("segments", "filters", "words"),
+    [
+        (Unreachable("nobody there"), (), "Its segments are not known: nobody there"),
+        (SEGMENTS, Unreachable("nobody there"), "Its segments are not known: nobody there"),
+        (SEGMENTS, ("colour", "size"), f"The brokers apply the entry filters colour, size to {TOPIC}. They leave out "),
+        (replace(SEGMENTS, last_confirmed=EntryId(9, 2)), (), "The admin API says that it ends with 9:2, before 9:3"),
+    ],
+    ids=["no answer", "no answer about filters", "entry filters", "a broker that has lost the topic"],
+)
+def test_where_segments_can_tell_nothing_the_brokers_are_read_and_it_is_said_once(
+    asked: Asked,
+    caplog: pytest.LogCaptureFixture,
+    segments: Segments | EosError,
+    filters: tuple[str, ...] | EosError,
+    words: str,
 ) -> None:
-    asked.append("down")
+    asked.segments, asked.filters = segments, filters
     plan = SegmentPlan(options("bookies"))
     with caplog.at_level(logging.WARNING, "eos.source"):
         assert [plan.path(part(None, EntryId(9, 3))) for _ in range(3)] == [None, None, None]
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{TOPIC} is read through its brokers. Its segments are not known: nobody there"
-    ]
+        assert plan.paths([part(None, EntryId(9, 3))] * 2) == [None, None]
+    (told,) = caplog.messages
+    assert told.startswith(f"{TOPIC} is read through its brokers. {words}")
+
+
+@pytest.mark.parametrize("code", ["401", "403"])
+def test_a_role_that_may_not_see_the_policies_reads_bookies_all_the_same(asked: Asked, code: str) -> None:
+    asked.filters = Refused("GET", code, "not for you")
+    assert SegmentPlan(options("bookies")).path(part(None, EntryId(9, 3))) is not None
+    asked.filters = Refused("GET", "500", "broken")
+    assert SegmentPlan(options("bookies")).path(part(None, EntryId(9, 3))) is None
 
 
 def entries_until_it_fails(*ids: EntryId) -> Any:
