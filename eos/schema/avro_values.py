@@ -21,11 +21,12 @@ from eos.errors import InvalidInput
 from eos.schema import vector_columns
 from eos.schema.avro_columns import Column, Items, Leaf, One, Pairs, Struct, Union, sized, varint
 from eos.schema.avro_defaults import field_value
-from eos.schema.avro_text import DAYS, MILLIS, AvroField, Node, below
+from eos.schema.avro_text import DAYS, MILLIS, Node, below
 from eos.schema.avro_vector_decoder import FEWEST, vector_column
-from eos.schema.conversions import check, converted, decimal, from_millis, text, time_of_day, written_as
+from eos.schema.conversions import check, converted, decimal, from_millis, text, time_of_day
 from eos.schema.description import Record
 from eos.schema.errors import Undecodable, Wrong
+from eos.schema.field_names import matched
 from eos.schema.vector_columns import Unsure
 
 _EXACT = Context(prec=100)
@@ -107,14 +108,13 @@ def _inner(writer: Node, reader: Node, target: pa.DataType | None, path: str) ->
 
 
 def _struct(writer: Node, reader: Node, target: pa.DataType | None, path: str) -> Column:
-    ours: dict[str, AvroField] = {}
-    defaults = {}
-    for field in reader.fields:
-        theirs = written_as(field, writer.fields)
-        if theirs is None:
-            defaults[field.name] = field_value(field.node, field.default, below(path, field.name))
-        else:
-            ours[theirs.name] = field
+    found = matched(writer.fields, reader.fields)
+    ours = {found[field.name].name: field for field in reader.fields if field.name in found}
+    defaults = {
+        field.name: field_value(field.node, field.default, below(path, field.name))
+        for field in reader.fields
+        if field.name not in found
+    }
     given: list[tuple[str | None, Column]] = []
     for theirs in writer.fields:
         at = below(path, theirs.name)

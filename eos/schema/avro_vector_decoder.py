@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from eos.pulsar.wire.fields import Places
 from eos.schema.avro_defaults import field_value
-from eos.schema.avro_text import DAYS, MILLIS, AvroField, Node
-from eos.schema.conversions import MOST_MILLIS, written_as
+from eos.schema.avro_text import DAYS, MILLIS, Node
+from eos.schema.conversions import MOST_MILLIS
 from eos.schema.description import Record
+from eos.schema.field_names import matched
 from eos.schema.spark_types import spark_type
 from eos.schema.vector_columns import (
     BytesColumn,
@@ -111,14 +112,13 @@ def _inner(writer: Node, reader: Node, kind: pa.DataType) -> VectorColumn:
 
 
 def _struct(writer: Node, reader: Node, kind: pa.DataType) -> VectorColumn:
-    ours: dict[str, AvroField] = {}
-    defaults = {}
-    for field in reader.fields:
-        theirs = written_as(field, writer.fields)
-        if theirs is None:
-            defaults[field.name] = field_value(field.node, field.default, field.name)
-        else:
-            ours[theirs.name] = field
+    found = matched(writer.fields, reader.fields)
+    ours = {found[field.name].name: field for field in reader.fields if field.name in found}
+    defaults = {
+        field.name: field_value(field.node, field.default, field.name)
+        for field in reader.fields
+        if field.name not in found
+    }
     given: list[tuple[str | None, VectorColumn]] = []
     for theirs in writer.fields:
         if theirs.name in ours:

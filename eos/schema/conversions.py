@@ -10,7 +10,7 @@ own: a number that is no longer exact, a symbol that the enum does not have, a d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 from eos.errors import InvalidInput
 from eos.schema.avro_text import DAYS, AvroField, Node, below
 from eos.schema.errors import Wrong
+from eos.schema.field_names import matched
 
 Leaf = tuple[str, str]
 """A type without parts, and its logical type."""
@@ -66,11 +67,11 @@ def check(form: str, writer: Node, reader: Node, path: str = "") -> None:
             raise _refused(writer, reader, path)
         if writer.items is not None and reader.items is not None:
             check(form, writer.items, reader.items, f"{path}[]")
+        found = matched(writer.fields, reader.fields)
         for field in reader.fields:
             at = below(path, field.name)
-            theirs = written_as(field, writer.fields)
-            if theirs is not None:
-                check(form, theirs.node, field.node, at)
+            if field.name in found:
+                check(form, found[field.name].node, field.node, at)
             elif form == "AVRO" and not field.has_default:
                 raise InvalidInput(
                     f"field {at!r} is not in the schema of the messages, and the schema of the query has no default "
@@ -93,12 +94,6 @@ def check_leaf(form: str, writer: Node, reader: Node, path: str) -> None:
         raise _refused(writer, reader, path)
 
 
-def written_as(field: AvroField, fields: Iterable[AvroField]) -> AvroField | None:
-    """Return the field of the messages that a field of the query is, by its name or an alias; None where it is none."""
-    by_name = {theirs.name: theirs for theirs in fields}
-    return next((by_name[name] for name in (field.name, *field.aliases) if name in by_name), None)
-
-
 def as_written(writer: Node, reader: Node) -> Node:
     """Return the query's schema, with `written` at each type that the messages have in another one.
 
@@ -107,13 +102,13 @@ def as_written(writer: Node, reader: Node) -> Node:
     if reader.items is not None and writer.items is not None:
         return replace(reader, items=as_written(writer.items, reader.items))
     if reader.kind == "record":
-        return replace(reader, fields=tuple(_field_as_written(field, writer.fields) for field in reader.fields))
+        found = matched(writer.fields, reader.fields)
+        return replace(reader, fields=tuple(_as_written(field, found.get(field.name)) for field in reader.fields))
     same = (writer.kind, writer.logical) == (reader.kind, reader.logical)
     return reader if same else replace(reader, written=writer)
 
 
-def _field_as_written(field: AvroField, fields: Iterable[AvroField]) -> AvroField:
-    theirs = written_as(field, fields)
+def _as_written(field: AvroField, theirs: AvroField | None) -> AvroField:
     if theirs is None:
         return field
     given = "" if theirs.name == field.name else theirs.name

@@ -119,7 +119,7 @@ def fields_evolved(fields: list[Any], random: Random) -> list[Any]:
             kind = ["null", kind]
         made.append({"name": field["name"], "type": kind})
         if random.random() < 0.1:
-            made[-1] |= {"name": f"renamed_{field['name']}", "aliases": [field["name"]]}
+            made[-1:] = renamed(made[-1], random)
     if random.random() < 0.3:
         kind = random.choice(sorted(DEFAULTS))
         made.append({"name": "more", "type": kind, "default": DEFAULTS[kind]})
@@ -127,6 +127,19 @@ def fields_evolved(fields: list[Any], random: Random) -> list[Any]:
     if random.random() < 0.3:
         random.shuffle(made)
     return made or [{"name": "only", "type": "long", "default": 5}]
+
+
+def renamed(field: Any, random: Random) -> list[Any]:
+    """Return a field by another name, often beside one that has got its old name since, or has the same alias."""
+    name, kind = field["name"], field["type"]
+    other = {"name": f"renamed_{name}", "type": kind, "aliases": [name]}
+    if not isinstance(kind, str) or random.random() < 0.25:
+        return [other]
+    other["default"] = DEFAULTS[kind]
+    again = {"name": name, "type": kind, "default": DEFAULTS[kind]}
+    twin = other | {"name": f"twin_{name}"}
+    made = random.choice([[other, again], [other, again, twin], [other, twin]])
+    return random.sample(made, len(made))
 
 
 def varint(number: int, random: Random) -> bytes:
