@@ -105,7 +105,7 @@ class Structs:
         self.record: type = msgspec.Struct
         try:
             self._decode = msgspec.json.Decoder(_type(node) | None).decode
-        except (TypeError, ValueError, msgspec.MsgspecError) as error:  # one name twice; a default of another type
+        except (TypeError, ValueError, msgspec.MsgspecError) as error:  # a default of another type
             raise Unsure from error
 
     def rows(self, values: pa.Array) -> list[Any]:
@@ -125,8 +125,20 @@ class Structs:
 def _missing(field: AvroField) -> Any:
     """Return the value of a field that a message does not have."""
     if field.has_default:
-        return json.loads(json.dumps(field.default), parse_float=Decimal)
+        return json.loads(json.dumps(_with_given_names(field.node, field.default)), parse_float=Decimal)
     return None if field.node.nullable else _REQUIRED
+
+
+def _with_given_names(node: Node, default: Any) -> Any:
+    """Return a default, which has the query's names of fields, with the names that the messages have them by."""
+    if node.items is not None and isinstance(default, list):
+        return [_with_given_names(node.items, item) for item in default]
+    if node.items is not None and isinstance(default, dict):
+        return {key: _with_given_names(node.items, item) for key, item in default.items()}
+    if node.kind != "record" or not isinstance(default, dict):
+        return default
+    ours = [field for field in node.fields if field.name in default]
+    return {field.given or field.name: _with_given_names(field.node, default[field.name]) for field in ours}
 
 
 def _type(node: Node) -> Any:
@@ -150,7 +162,7 @@ def _nullable(node: Node) -> Any:
 def _described(field: AvroField, place: int) -> Any:
     kind = _nullable(field.node)
     if field.has_default:
-        default = msgspec.json.decode(msgspec.json.encode(field.default), type=kind)
+        default = msgspec.json.decode(msgspec.json.encode(_with_given_names(field.node, field.default)), type=kind)
         return _attribute(place), kind, msgspec.field(default_factory=lambda: default)
     return (_attribute(place), kind, None) if field.node.nullable else (_attribute(place), kind)
 

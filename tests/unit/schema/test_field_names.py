@@ -119,6 +119,21 @@ def test_the_types_that_are_compared_are_those_of_the_matched_fields() -> None:
         assert row == {"new": "x", "old": 5}
 
 
+@pytest.mark.parametrize("form", [form for form in READERS if form.startswith("JSON")])
+@pytest.mark.parametrize("default", [{"new": 5}, {"new": 5, "old": 6}, {}])
+@pytest.mark.parametrize("around", ["in a record", "in a union", "in an array", "in a map"])
+def test_a_default_has_the_names_of_the_query_and_a_message_its_own(
+    form: str, around: str, default: dict[str, int]
+) -> None:
+    schema, message, seen = AROUND[around]
+    writer, reader = schema(fields("old")), schema(fields(NEW))
+    kind = reader["fields"][0]["type"]
+    of_the_default = kind[::-1] if around == "in a union" else kind
+    reader = record(field("in", of_the_default, default=message(default)["in"]), name="O")
+    assert READERS[form](writer, reader, message({"old": 7})) == seen({"new": 7})
+    assert READERS[form](writer, reader, {}) == seen({"new": default.get("new", 0)})
+
+
 def test_each_field_of_the_messages_is_found_once() -> None:
     def of(name: str, *aliases: str) -> AvroField:
         return AvroField(name, Node("int"), aliases=aliases)
