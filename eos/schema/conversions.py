@@ -103,14 +103,17 @@ def as_written(writer: Node, reader: Node) -> Node:
         return replace(reader, items=as_written(writer.items, reader.items))
     if reader.kind == "record":
         found = matched(writer.fields, reader.fields)
-        return replace(reader, fields=tuple(_as_written(field, found.get(field.name)) for field in reader.fields))
+        taken = {theirs.name for theirs in found.values()}
+        fields = (_as_written(field, found.get(field.name), field.name in taken) for field in reader.fields)
+        return replace(reader, fields=tuple(fields))
     same = (writer.kind, writer.logical) == (reader.kind, reader.logical)
     return reader if same else replace(reader, written=writer)
 
 
-def _as_written(field: AvroField, theirs: AvroField | None) -> AvroField:
+def _as_written(field: AvroField, theirs: AvroField | None, taken: bool) -> AvroField:
+    """Args: the query's field; the messages'; whether another field of the query has the value of this name."""
     if theirs is None:
-        return field
+        return replace(field, given=f"-{field.name}") if taken else field  # no name of a field of messages
     given = "" if theirs.name == field.name else theirs.name
     return replace(field, node=as_written(theirs.node, field.node), given=given)
 

@@ -142,6 +142,18 @@ def renamed(field: Any, random: Random) -> list[Any]:
     return random.sample(made, len(made))
 
 
+def has_old_names_back(schema: Any) -> bool:
+    """Whether a field has a name that is another field's alias: fastavro takes such names otherwise."""
+    if isinstance(schema, list):
+        return any(map(has_old_names_back, schema))
+    if not isinstance(schema, dict):
+        return False
+    fields = schema.get("fields", [])
+    aliases = {alias for field in fields for alias in field.get("aliases", [])}
+    inner = [field["type"] for field in fields] + [schema.get("items"), schema.get("values"), schema.get("type")]
+    return not aliases.isdisjoint(field["name"] for field in fields) or any(map(has_old_names_back, inner))
+
+
 def varint(number: int, random: Random) -> bytes:
     """Return a number as AVRO has it, seldom with groups of zeros after it."""
     left = (number << 1) ^ (number >> 63)

@@ -70,6 +70,8 @@ def test_numpy_gives_what_avros_own_reader_gives(schemas: int) -> None:
     for seed in range(schemas):
         random = Random(1_000_000 + seed)
         theirs, ours = map(evolving_avro.without_logical_types, evolving_avro.pair(random))
+        if evolving_avro.has_old_names_back(ours):
+            continue  # tests/unit/schema/test_field_names.py
         writer, reader = described_as(theirs), described_as(ours)
         rows = [evolving_avro.written(theirs, random) for _ in range(ROWS)]
         try:

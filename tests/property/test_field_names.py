@@ -27,12 +27,13 @@ def check_rules(found: dict[str, int], value: dict[str, int], asked: list[Any]) 
     read = [number for number in found.values() if number > 0]
     assert len(set(read)) == len(read), "a field of the message was read twice"
     for name, aliases, default in asked:
-        if name in value:
-            assert found[name] == value[name], "a name comes before any alias"
-        elif found[name] == default:
-            assert all(value[alias] in read for alias in aliases if alias in value), "an alias that nobody has"
-        else:
-            assert found[name] in [value[alias] for alias in aliases if alias in value]
+        by_alias = [value[alias] for alias in aliases if alias in value and alias != name]
+        if found[name] == default:
+            assert name not in value or value[name] in read, "its value went to a newer name of it"
+            assert all(number in read for number in by_alias), "an alias that nobody has"
+        elif found[name] != value.get(name):
+            assert found[name] in by_alias
+            assert name not in value or value[name] in read, "its value went to a newer name of it"
 
 
 @pytest.mark.parametrize("pairs", [300, pytest.param(20_000, marks=pytest.mark.soak)])
@@ -46,17 +47,12 @@ def test_every_decoder_matches_the_same_fields_and_none_of_them_twice(pairs: int
         assert rows == dict.fromkeys(READERS, found), f"seed {seed}: {written} as {asked}"
         check_rules(found, value, asked)
         seen["by an alias"] += any(found[name] > 0 and name not in value for name, _, _ in asked)
-        seen["a name before an alias"] += any(
-            alias in value and found.get(alias) == value[alias]
-            for name, aliases, _ in asked
-            for alias in aliases
-            if alias != name
-        )
+        seen["a name that went to a newer one"] += any(name in value and found[name] != value[name] for name in found)
         try:
             seen["as fastavro"] += fastavros(fields(*written), fields(*asked), value) == found
         except KeyError:
             seen["fastavro has no answer"] += 1
     print(dict(seen))
     assert seen["by an alias"] > pairs // 10
-    assert seen["a name before an alias"] > pairs // 5
-    assert seen["as fastavro"] > pairs // 2
+    assert seen["a name that went to a newer one"] > pairs // 20
+    assert seen["as fastavro"] > pairs // 3
