@@ -2,8 +2,9 @@
 
 A catalog of Spark is a class of the JVM. The only call by which Spark lets that class reach Python without a job is the
 one for the schema of a data source. So a question is an option of `format("pulsar")`, `catalog.question`. The answer is
-a schema: a column for each thing found, its text as the comment. A question that is refused is answered by one column,
-`refused`, whose comment says why: an error would reach the user as a stack trace of Python's.
+a schema: a column for each thing found, its text as the comment. A question that is refused is answered by one column
+that says why in its metadata, as `refused`. An error would reach the user as a stack trace of Python's, and a column's
+name can be that of a topic, a tenant or a property.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from eos.source.value_schema import typed
 from eos.sql.definitions import alter, create, described, drop
 
 _PREFIX = "catalog."
+_REFUSED = "refused"
+"""The key of a column's metadata that marks a refusal. Texts from Pulsar are only ever names and comments of columns."""
 _NOTHING = StructType([])
 
 
@@ -41,7 +44,7 @@ def answer(given: Mapping[str, str]) -> StructType:
     try:
         return _ANSWERS[about[CATALOG_QUESTION]](about, of_source)
     except EosError as error:
-        return StructType([_text("refused", str(error))])
+        return StructType([StructField(_REFUSED, StringType(), metadata={_REFUSED: str(error)})])
 
 
 def _text(name: str, text: str = "") -> StructField:

@@ -64,9 +64,13 @@ def ask(question: str, namespace: str = "public/default", table: str = "flights"
     return PulsarDataSource({**URL, **about, **options}).schema()
 
 
+MARK = "refused"
+"""The key of metadata that the Java class takes for a refusal."""
+
+
 def refused(answer: StructType) -> str:
-    assert answer.fieldNames() == ["refused"]
-    return str(answer["refused"].metadata["comment"])
+    (field,) = answer.fields
+    return str(field.metadata[MARK])
 
 
 def texts(answer: DataType) -> dict[str, str]:
@@ -76,6 +80,18 @@ def texts(answer: DataType) -> dict[str, str]:
 
 def test_tables_are_the_topics_without_their_partitions_and_without_hidden_ones() -> None:
     assert ask("tables").fieldNames() == ["flights", "parts"]
+
+
+@pytest.mark.parametrize("question", ["tables", "tenants", "namespaces", "properties"])
+def test_no_name_looks_like_a_refusal(monkeypatch: pytest.MonkeyPatch, question: str) -> None:
+    names = (MARK, "comment", "catalog.refused")
+    monkeypatch.setattr(Cluster, "topics", lambda _, of: [f"persistent://{of}/{name}" for name in names])
+    monkeypatch.setattr(Cluster, "tenants", lambda _: names)
+    monkeypatch.setattr(Cluster, "namespaces", lambda _, tenant: names)
+    monkeypatch.setattr(answers, "described", lambda *_: dict.fromkeys(names, MARK))
+    answer = ask(question)
+    assert set(answer.fieldNames()) == set(names)
+    assert [set(field.metadata) for field in answer.fields] == [{"comment"}] * len(names)
 
 
 def test_namespaces_come_from_the_admin_api() -> None:

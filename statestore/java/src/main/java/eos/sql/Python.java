@@ -16,8 +16,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  *
  * <p>Spark runs {@code DataSource.schema()} in a Python process on the driver when a schema is inferred. No other call
  * reaches Python without a Spark job. So a question of the catalog is an option of the source, and the answer is its
- * schema: a column for each thing found, with its text as the column's comment. {@code eos/sql/answers.py} has the
- * other side.
+ * schema: a column for each thing found, with its text as the column's comment. A refusal is marked in a column's metadata,
+ * which hold no name of a topic or property. {@code eos/sql/answers.py} has the other side.
  */
 final class Python {
     static final String NAME = "pulsar";
@@ -36,8 +36,8 @@ final class Python {
         all.put(QUESTION, question);
         StructType answer = inferred(all);
         for (StructField field : answer.fields()) {
-            if (field.name().equals(REFUSED)) {
-                throw new IllegalArgumentException(text(field));
+            if (field.metadata().contains(REFUSED)) {
+                throw new IllegalArgumentException(field.metadata().getString(REFUSED));
             }
         }
         return answer;
