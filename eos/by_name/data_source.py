@@ -70,7 +70,7 @@ class PulsarDataSource(DataSource):
         if CATALOG_QUESTION in map(str.lower, self.options):
             from eos.sql.answers import answer  # with the admin API, which a read need not load
 
-            return answer(self._reading())
+            return answer(self._reading(), self._must_ask)
         if spelling_key(VALUE_FORMAT) not in map(spelling_key, self.options):
             return ALL
         shared = self._value_schema(parse_options(self._reading(), kind_of(self.options)))

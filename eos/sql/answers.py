@@ -31,17 +31,26 @@ _PREFIX = "catalog."
 _REFUSED = "refused"
 """The key of a column's metadata that marks a refusal. Texts from Pulsar are only ever names and comments of columns."""
 _NOTHING = StructType([])
+_AS_SELECT_WAYS = (
+    "CREATE TABLE ... AS SELECT, as also writeTo(...).create() and saveAsTable(...) ask for it, is refused. It can only "
+    f"copy all columns of a message ({', '.join(ALL.names)}), and only with guarantee=at-least-once in the options of "
+    "the catalog or of the writer. No topic is made. Run CREATE TABLE, and then INSERT INTO or eos.write(...)."
+)
 
 
-def answer(given: Mapping[str, str]) -> StructType:
+def answer(given: Mapping[str, str], may_write: Callable[[str], None]) -> StructType:
     """Return the answer to a question of the catalog.
 
-    Args: the options of the source, with `catalog.question` and what it is about; for a table that is written too,
-    without the options of the writer.
+    Args:
+        given: the options of the source, with `catalog.question` and what it is about; for a table that is written too,
+            without the options of the writer.
+        may_write: raises InvalidInput with this text where the source may not write by the options.
     """
     about = {name.lower(): value for name, value in given.items() if name.lower().startswith(_PREFIX)}
     of_source = {name: value for name, value in given.items() if name.lower() not in about}
     try:
+        if "catalog.as.select" in about:
+            may_write(_AS_SELECT_WAYS)
         return _ANSWERS[about[CATALOG_QUESTION]](about, of_source)
     except EosError as error:
         return StructType([StructField(_REFUSED, StringType(), metadata={_REFUSED: str(error)})])
@@ -122,6 +131,14 @@ def _create(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
     return _names(["made"]) if made else _NOTHING
 
 
+def _columns(about: Mapping[str, str], _: Mapping[str, str]) -> StructType:
+    """Answer with the columns of the topic that CREATE TABLE … AS SELECT would make."""
+    columns = StructType.fromJson(json.loads(about["catalog.columns"]))
+    if sorted(columns.names) != sorted(ALL.names):
+        raise InvalidInput(_AS_SELECT_WAYS)
+    return StructType([StructField("columns", all_with(columns["value"].dataType))])
+
+
 def _alter(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
     return _if_there(about, given, lambda client, admin, topic: alter(client, admin, topic, _properties(about)))
 
@@ -183,6 +200,7 @@ _ANSWERS: Mapping[str, Callable[[Mapping[str, str], Mapping[str, str]], StructTy
     "tables": _tables,
     "table": _table,
     "properties": _described,
+    "columns": _columns,
     "create": _create,
     "alter": _alter,
     "drop": _drop,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from eos.by_name.data_source import PulsarDataSource
 from eos.errors import Refused, TopicMissing
@@ -142,6 +142,24 @@ def test_a_topic_with_a_schema_is_typed_unless_the_catalog_says_bytes(monkeypatc
 
 def test_values_that_must_be_typed_and_are_not_are_refused() -> None:
     assert "has no registered schema" in refused(ask("table", value_format="schema"))
+
+
+@pytest.mark.parametrize("value", [StringType(), StructType([StructField("a", StringType())])])
+def test_a_topic_of_as_select_takes_all_columns_of_a_message_in_any_order(value: DataType) -> None:
+    answer = ask("columns", **{"catalog.columns": StructType([*ALL.fields[1:], StructField("value", value)]).json()})
+    assert answer["columns"].dataType == StructType([StructField("value", value), *ALL.fields[1:]])
+
+
+@pytest.mark.parametrize(
+    "columns", [StructType(ALL.fields[:1]), StructType([*ALL.fields, StructField("a", StringType())])]
+)
+def test_other_columns_make_no_topic_of_as_select(columns: StructType) -> None:
+    assert "No topic is made" in refused(ask("columns", **{"catalog.columns": columns.json()}))
+
+
+def test_as_select_without_a_guarantee_makes_no_topic() -> None:
+    about = {"catalog.as.select": "true", "catalog.columns": ALL.json(), "catalog.properties": StructType([]).json()}
+    assert "only with guarantee=at-least-once" in refused(ask("create", **about))
 
 
 @pytest.mark.parametrize(("namespace", "table"), [("public/default", "nothing"), ("public", "flights"), ("", "t")])

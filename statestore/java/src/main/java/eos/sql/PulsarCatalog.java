@@ -9,9 +9,10 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
@@ -22,12 +23,16 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  *
  * <p>Set by {@code spark.sql.catalog.NAME=eos.sql.PulsarCatalog}; every {@code spark.sql.catalog.NAME.OPTION} is an
  * option of the data source "pulsar".
+ *
+ * <p>It stages tables so that Spark asks it before it changes anything: for a catalog that does not, Spark replaces a
+ * table by dropping it. Spark's other overloads of the stage methods all end in the three that are here.
  */
-public final class PulsarCatalog implements TableCatalog, SupportsNamespaces {
+public final class PulsarCatalog implements StagingTableCatalog, SupportsNamespaces {
     private static final String NAMESPACE = "catalog.namespace";
     private static final String TABLE = "catalog.table";
     private static final String COLUMNS = "catalog.columns";
     private static final String PROPERTIES = "catalog.properties";
+    private static final String AS_SELECT = "catalog.as.select";
 
     private String name;
     private Map<String, String> options;
@@ -95,13 +100,55 @@ public final class PulsarCatalog implements TableCatalog, SupportsNamespaces {
     @Override
     public Table createTable(Identifier table, StructType columns, Transform[] partitions, Map<String, String> more)
             throws TableAlreadyExistsException {
+        refusePartitions(partitions);
+        return created(table, asked(table, columns, more));
+    }
+
+    /** {@code CREATE TABLE … AS SELECT}: the topic is made when all is known by which Python may refuse to write. */
+    @Override
+    public StagedTable stageCreate(
+            Identifier table, StructType columns, Transform[] partitions, Map<String, String> more) {
+        refusePartitions(partitions);
+        Map<String, String> asked = asked(table, columns, more);
+        StructType found = (StructType) Python.ask("columns", asked).apply("columns").dataType();
+        return new StagedTopic(new TopicOfCatalog(name + "." + table, found, options, () -> more), write -> {
+            asked.put(AS_SELECT, "true");
+            return created(table, TopicOfCatalog.with(asked, write).asCaseSensitiveMap());
+        });
+    }
+
+    @Override
+    public StagedTable stageReplace(
+            Identifier table, StructType columns, Transform[] partitions, Map<String, String> more) {
+        throw new UnsupportedOperationException("REPLACE TABLE" + REPLACES);
+    }
+
+    @Override
+    public StagedTable stageCreateOrReplace(
+            Identifier table, StructType columns, Transform[] partitions, Map<String, String> more) {
+        throw new UnsupportedOperationException(
+                "CREATE OR REPLACE TABLE, as also mode('overwrite').saveAsTable(…) asks for it," + REPLACES);
+    }
+
+    private static final String REPLACES = " is refused. Nothing takes messages back out of a topic, and a replaced topic"
+            + " would lose them for every reader. Nothing is changed. Add rows by INSERT INTO. Or run DROP TABLE and"
+            + " CREATE TABLE yourself.";
+
+    private static void refusePartitions(Transform[] partitions) {
         if (partitions.length > 0) {
             throw new UnsupportedOperationException("PARTITIONED BY means nothing to a topic, whose partitions have no"
                     + " columns. Nothing is made. Give their number: TBLPROPERTIES ('partitions' = '3').");
         }
+    }
+
+    private Map<String, String> asked(Identifier table, StructType columns, Map<String, String> properties) {
         Map<String, String> asked = of(table);
         asked.put(COLUMNS, columns.json());
-        asked.put(PROPERTIES, Python.json(more));
+        asked.put(PROPERTIES, Python.json(properties));
+        return asked;
+    }
+
+    private Table created(Identifier table, Map<String, String> asked) throws TableAlreadyExistsException {
         if (Python.ask("create", asked).length() == 0) {
             throw new TableAlreadyExistsException(table);
         }

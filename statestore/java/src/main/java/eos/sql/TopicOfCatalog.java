@@ -84,6 +84,11 @@ final class TopicOfCatalog implements Table, SupportsRead, SupportsWrite {
     }
 
     private CaseInsensitiveStringMap with(CaseInsensitiveStringMap more) {
+        return with(options, more);
+    }
+
+    /** The options of a table, and those of a statement or of a reader, which win. */
+    static CaseInsensitiveStringMap with(Map<String, String> options, CaseInsensitiveStringMap more) {
         Map<String, String> all = new HashMap<>(options);
         more.asCaseSensitiveMap().forEach((word, value) -> {
             all.keySet().removeIf(word::equalsIgnoreCase);
