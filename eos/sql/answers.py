@@ -29,12 +29,13 @@ from eos.sql.definitions import alter, create, described, drop
 
 _PREFIX = "catalog."
 _REFUSED = "refused"
-"""The key of a column's metadata that marks a refusal. Texts from Pulsar are only ever names and comments of columns."""
+"""The key of a column's metadata that marks a refusal. Texts from Pulsar are only names and comments of columns."""
 _NOTHING = StructType([])
 _AS_SELECT_WAYS = (
-    "CREATE TABLE ... AS SELECT, as also writeTo(...).create() and saveAsTable(...) ask for it, is refused. It can only "
-    f"copy all columns of a message ({', '.join(ALL.names)}), and only with guarantee=at-least-once in the options of "
-    "the catalog or of the writer. No topic is made. Run CREATE TABLE, and then INSERT INTO or eos.write(...)."
+    "CREATE TABLE ... AS SELECT, as writeTo(...).create() and saveAsTable(...) also ask for it, is refused. It can "
+    f"only copy all columns of a message ({', '.join(ALL.names)}), and only with guarantee=at-least-once in the "
+    "options of the catalog or of the writer. No topic is made. Run CREATE TABLE, and then INSERT INTO or "
+    "eos.write(...)."
 )
 
 
