@@ -69,11 +69,11 @@ def test_what_no_topic_can_be_made_of_is_refused_and_none_is_made(sql: Sql, stat
 
 def test_a_topic_and_a_property_may_be_named_like_the_mark_of_a_refusal(sql: Sql) -> None:
     table = sql.table.replace(sql.name, "refused")
-    sql(f"create table {table} (value binary) tblproperties ('refused' = 'x', 'comment' = 'y', 'droppable' = 'true')")
+    sql(f"create table {table} (value binary) tblproperties ('refused' = 'x', 'columns' = 'y', 'droppable' = 'true')")
     try:
         assert "refused" in [row.tableName for row in sql("show tables in topics.public.default")]
         known = {row.key: row.value for row in sql(f"show tblproperties {table}")}
-        assert (known["refused"], known["comment"]) == ("x", "y")
+        assert (known["refused"], known["columns"]) == ("x", "y")
         assert "refused=x" in sql.text(f"describe extended {table}")
     finally:
         sql(f"drop table {table}")

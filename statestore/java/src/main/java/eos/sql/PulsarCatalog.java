@@ -110,7 +110,8 @@ public final class PulsarCatalog implements StagingTableCatalog, SupportsNamespa
             Identifier table, StructType columns, Transform[] partitions, Map<String, String> more) {
         refusePartitions(partitions);
         Map<String, String> asked = asked(table, columns, more);
-        StructType found = (StructType) Python.ask("columns", asked).apply("columns").dataType();
+        StructType found =
+                (StructType) Python.ask("columns", asked).apply("columns").dataType();
         return new StagedTopic(new TopicOfCatalog(name + "." + table, found, options, () -> more), write -> {
             asked.put(AS_SELECT, "true");
             return created(table, TopicOfCatalog.with(asked, write).asCaseSensitiveMap());
@@ -130,9 +131,10 @@ public final class PulsarCatalog implements StagingTableCatalog, SupportsNamespa
                 "CREATE OR REPLACE TABLE, as also mode('overwrite').saveAsTable(…) asks for it," + REPLACES);
     }
 
-    private static final String REPLACES = " is refused. Nothing takes messages back out of a topic, and a replaced topic"
-            + " would lose them for every reader. Nothing is changed. Add rows by INSERT INTO. Or run DROP TABLE and"
-            + " CREATE TABLE yourself.";
+    private static final String REPLACES =
+            " is refused. Nothing takes messages back out of a topic, and a replaced topic"
+                    + " would lose them for every reader. Nothing is changed. Add rows by INSERT INTO. Or run DROP TABLE and"
+                    + " CREATE TABLE yourself.";
 
     private static void refusePartitions(Transform[] partitions) {
         if (partitions.length > 0) {
