@@ -90,7 +90,7 @@ class HistoryReader:
                 first = end.entry + 1
             yield from self._entries(segment, first, segment.last)
         if self._segments.segments[-1].ledger < self._segments.last_confirmed.ledger:
-            raise HistoryUnavailable(f"a transaction of {self._topic} ends many ledgers behind {end}, or is still open")
+            raise HistoryUnavailable(f"a transaction of {self._topic} ends many ledgers after {end}, or is still open")
 
     def _entries(self, segment: Segment, first: int, last: int) -> Iterator[Entry]:
         if first > last:

@@ -91,7 +91,7 @@ def test_a_marker_behind_the_segments_that_are_known_is_not_taken_for_missing(
     known = replace(segments, segments=segments.segments[:2])
     entries = HistoryReader("t", known, bookies).read(BEGINNING, EntryId(5, 4))
     assert [next(entries).id, next(entries).id] == VISIBLE[:2]
-    with pytest.raises(HistoryUnavailable, match="a transaction of t ends many ledgers behind 5:4"):
+    with pytest.raises(HistoryUnavailable, match="a transaction of t ends many ledgers after 5:4"):
         next(entries)  # 5:4 is visible, and stands behind 5:2, whose marker lies in ledger 8
     assert read(HistoryReader("t", known, bookies), BEGINNING, EntryId(5, 1)) == VISIBLE[:2]
 
