@@ -33,6 +33,10 @@ BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of the entries that one request asks for, about. A bookie gives 5 MiB at most (`maxBatchReadSize`)."""
 
 _MOST_ENTRIES = 4000  # of one request
+_FIRST_SINGLES = 16  # entries that are asked for one by one, all at once, before their sizes are seen
+_UNKNOWN_BYTES = 4096  # of an entry, until the first ones are seen
+_SIZE_BYTES = 4  # before each entry of a batch
+_ANSWER_BYTES = 64  # of a batch beside its entries, at most
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 
 Entries = list[tuple[int, bytes]]
@@ -59,6 +63,66 @@ class Denial:
         return f"{self.evidence.value} ({self.why})" if self.why else self.evidence.value
 
 
+class _Stretch:
+    """Neighbouring entries that are read into memory together, as many of them as fit there.
+
+    Args: the first one, and how many are wanted; how many bytes fit; the average size that is expected; and how many
+    bytes of an entry's size are beside its payload.
+    """
+
+    def __init__(self, first: int, count: int, most_bytes: int, average: int, beside: int) -> None:
+        self.end = first + count
+        self.following = first
+        self._entries: Entries = []
+        self._most_bytes, self._expected, self._beside = most_bytes, average, beside
+        self._bytes = self._largest = 0
+
+    @property
+    def left(self) -> int:
+        """How many entries are still wanted."""
+        return self.end - self.following
+
+    @property
+    def room(self) -> int:
+        """Bytes that still fit."""
+        return self._most_bytes - self._bytes
+
+    @property
+    def full(self) -> bool:
+        """Whether no entry is wanted, or an entry as large as the largest would no longer fit."""
+        return not self.left or (bool(self._entries) and self._largest > self.room)
+
+    @property
+    def average(self) -> int:
+        """Bytes of an entry, rounded up."""
+        return -(-self._bytes // len(self._entries)) if self._entries else self._expected
+
+    @property
+    def singles(self) -> int:
+        """How many entries to ask for one by one, all at once: few, until their sizes are seen."""
+        fit = self.room * len(self._entries) // self._bytes if self._entries else self.room // self._expected
+        return max(1, min(self.left, fit, max(_FIRST_SINGLES, 3 * len(self._entries))))
+
+    @property
+    def rest(self) -> _Stretch:
+        """The entries that are still wanted."""
+        return _Stretch(self.following, self.left, self._most_bytes, self.average, self._beside)
+
+    def take(self) -> Entries:
+        """Return the entries that were read, and hold them no longer."""
+        taken, self._entries = self._entries, []
+        return taken
+
+    def add(self, payloads: Sequence[bytes]) -> None:
+        """Take the payloads of the following entries."""
+        for payload in payloads:
+            size = len(payload) + self._beside
+            self._entries.append((self.following, payload))
+            self.following += 1
+            self._bytes += size
+            self._largest = max(self._largest, size)
+
+
 class LedgerReader:
     """Reads entries of one ledger. One `read` at a time."""
 
@@ -83,52 +147,69 @@ class LedgerReader:
                 bookies. Default: they are taken as they are.
             turn: which replica is asked first, so that several readers share the load. Default 0.
             window: how many requests are under way at once, so that `window` times `batch_bytes` wait in memory at
-                most, and one entry of each request where entries are larger. Default 3.
+                most, and one more entry of each request. Single reads (of striped ledgers, and from bookies before
+                4.17) have no limit of bytes: where entries become larger than those before, more of them wait until
+                their sizes are seen. Default 3.
             batch_bytes: bytes that one request asks for, about. Default 4 MiB.
-            entry_bytes: bytes of an entry, about. Default: as the metadata of a closed ledger say, else 4 KiB.
+            entry_bytes: bytes of an entry, about. Default: as the metadata of a closed ledger say. If they don't say,
+                the first request is under way alone, and shows the size.
             patience_s: how long an entry is asked for while bookies can't be reached. Default 20.
         """
         self._bookies, self._metadata, self._refresh = bookies, metadata, refresh
         self._turn, self._window, self._batch_bytes, self._patience_s = turn, window, batch_bytes, patience_s
         self._stored = StoredEntries(metadata.ledger, metadata.digest, metadata.password)
+        self._beside = self._stored.head_bytes + _SIZE_BYTES
         entries = metadata.last_entry + 1
-        self._average = max(1, entry_bytes or (metadata.length // entries if entries else 4096))
+        known = entry_bytes or (metadata.length // entries if entries else 0)
+        self._average = known + self._beside if known else None
 
     def read(self, first: int, last: int) -> Iterator[Entries]:
         """Yield the entries from `first` to `last`, both included, in order.
 
         Raises EntryMissing, EntryDamaged, BookieUnavailable, BookieUnauthorized, MetadataUnreadable.
         """
-        under_way: deque[Future[Entries]] = deque()
+        under_way: deque[Future[_Stretch]] = deque()
         following = first
         with ThreadPoolExecutor(self._window, thread_name_prefix="eos-bookies") as pool:
             try:
                 while following <= last or under_way:
-                    while following <= last and len(under_way) < self._window:
-                        count = min(max(1, self._batch_bytes // self._average), _MOST_ENTRIES, last + 1 - following)
-                        under_way.append(pool.submit(self._fetch, following, count))
-                        following += count
-                    yield under_way.popleft().result()
+                    while following <= last and len(under_way) < (self._window if self._average else 1):
+                        stretch = self._stretch(following, last + 1 - following)
+                        under_way.append(pool.submit(self._fetch, stretch))
+                        following = stretch.end
+                    read = under_way.popleft().result()
+                    self._average, rest = read.average, read.rest
+                    yield read.take()
+                    if rest.left and under_way:  # later entries are under way, and the rest comes before them
+                        under_way.appendleft(pool.submit(self._fetch, rest))
+                    elif rest.left:
+                        following = rest.following
             finally:
                 for one in under_way:
                     one.cancel()
 
-    def _fetch(self, first: int, count: int) -> Entries:
-        entries: Entries = []
-        found = self._from_first_choices(first, count) if self._metadata.striped else {}
-        while len(entries) < count:
-            entry = first + len(entries)
-            if entry in found:
-                entries.append((entry, found[entry]))
-                continue
-            payloads = self._from_replicas(entry, count - len(entries))
-            entries.extend(enumerate(payloads, entry))
-        return entries
+    def _stretch(self, first: int, most: int) -> _Stretch:
+        """Return the entries that one request asks for next, as many as are expected to fit in it."""
+        average = self._average or _UNKNOWN_BYTES
+        count = max(1, (self._batch_bytes - _ANSWER_BYTES) // average)
+        return _Stretch(first, min(count, _MOST_ENTRIES, most), self._batch_bytes, average, self._beside)
 
-    def _from_first_choices(self, first: int, count: int) -> dict[int, bytes]:
-        """Ask each bookie of a striped ledger once for all entries that it is asked for first; return what is right."""
+    def _fetch(self, stretch: _Stretch) -> _Stretch:
+        """Read a stretch, or its beginning where its entries are larger than expected."""
+        while not stretch.full:
+            if not self._metadata.striped:
+                stretch.add(self._from_replicas(stretch.following, stretch))
+                continue
+            asked = range(stretch.following, stretch.following + stretch.singles)
+            found = self._from_first_choices(asked)
+            while (entry := stretch.following) < asked.stop:
+                stretch.add([found.pop(entry)] if entry in found else self._from_replicas(entry, stretch))
+        return stretch
+
+    def _from_first_choices(self, asked: Sequence[int]) -> dict[int, bytes]:
+        """Ask each bookie of a striped ledger once for the entries it is asked for first. Return the right ones."""
         by_bookie: dict[str, list[int]] = defaultdict(list)
-        for entry in range(first, first + count):
+        for entry in asked:
             by_bookie[self._order(self._metadata, entry)[0]].append(entry)
         found = {}
         for bookie, entries in by_bookie.items():
@@ -139,14 +220,14 @@ class LedgerReader:
                         found[entry] = payload
         return found
 
-    def _from_replicas(self, entry: int, count: int) -> list[bytes]:
-        """Return payloads from an entry on, at least one. Raises what `read` raises."""
+    def _from_replicas(self, entry: int, stretch: _Stretch) -> list[bytes]:
+        """Return payloads from an entry of a stretch on, at least one. Raises what `read` raises."""
         backoff = Backoff(self._patience_s, _FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         while True:
             metadata = self._metadata
             denials: dict[str, Denial] = {}
             for bookie in self._order(metadata, entry):
-                found = self._from_bookie(bookie, metadata, entry, count)
+                found = self._from_bookie(bookie, metadata, entry, stretch)
                 if not isinstance(found, Denial):
                     return found
                 denials[bookie] = found
@@ -164,10 +245,12 @@ class LedgerReader:
         start = self._turn % len(replicas)
         return sorted(replicas[start:] + replicas[:start], key=self._bookies.quarantined)
 
-    def _from_bookie(self, bookie: str, metadata: LedgerMetadata, entry: int, count: int) -> list[bytes] | Denial:
-        count = min(count, metadata.end_of_ensemble(entry) - entry)
+    def _from_bookie(
+        self, bookie: str, metadata: LedgerMetadata, entry: int, stretch: _Stretch
+    ) -> list[bytes] | Denial:
+        count = min(stretch.end, metadata.end_of_ensemble(entry)) - entry
         try:
-            answers = self._ask(bookie, metadata, entry, count)
+            answers = self._ask(bookie, metadata, entry, count, stretch)
         except BookieUnavailable as error:
             return Denial(Evidence.SILENT, str(error))
         except BookieUnauthorized as error:
@@ -183,7 +266,9 @@ class LedgerReader:
                 break
         return payloads or _denial_of(answers[0].code)
 
-    def _ask(self, bookie: str, metadata: LedgerMetadata, entry: int, count: int) -> Sequence[BookieAnswer]:
+    def _ask(
+        self, bookie: str, metadata: LedgerMetadata, entry: int, count: int, stretch: _Stretch
+    ) -> Sequence[BookieAnswer]:
         """Ask one bookie; the answers begin with the entry's. Raises BookieUnavailable, BookieUnauthorized."""
         ledger = metadata.ledger
         if metadata.striped or count == 1:  # the next entry may lie elsewhere, or none is wanted
@@ -191,10 +276,10 @@ class LedgerReader:
                 return connection.read(ledger, [entry])
         if not self._bookies.reads_batches(bookie):
             with self._bookies.connection(bookie) as connection:
-                return connection.read(ledger, range(entry, entry + count))
+                return connection.read(ledger, range(entry, entry + min(count, stretch.singles)))
         try:
             with self._bookies.connection(bookie) as connection:
-                return [connection.read_batch(ledger, entry, count, self._batch_bytes)]
+                return [connection.read_batch(ledger, entry, count, stretch.room)]
         except BookieClosed:
             # A bookie before 4.17 does so at a batch read. One that is gone does not answer now either.
             with self._bookies.connection(bookie) as connection:

@@ -38,6 +38,11 @@ class StoredEntries:
         self._key = hashlib.sha1(b"mac" + password).digest()
         self._skipped = _HEAD.size + digest.value
 
+    @property
+    def head_bytes(self) -> int:
+        """Bytes of a stored entry before its payload."""
+        return self._skipped
+
     def payload(self, entry: int, stored: bytes) -> bytes | None:
         """Return the payload of a stored entry; None where these bytes are not that entry, undamaged."""
         if len(stored) < self._skipped or _HEAD.unpack_from(stored)[:2] != (self._ledger, entry):
