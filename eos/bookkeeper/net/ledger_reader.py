@@ -25,6 +25,7 @@ from eos.bookkeeper.errors import (
     MetadataUnreadable,
 )
 from eos.bookkeeper.net.bookies import Bookies
+from eos.bookkeeper.net.bounded_range import BoundedRange, Entries
 from eos.bookkeeper.wire.digest import StoredEntries
 from eos.bookkeeper.wire.frames import BookieAnswer, Code
 from eos.bookkeeper.wire.metadata import LedgerMetadata
@@ -33,14 +34,10 @@ BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of the entries that one request asks for, about. A bookie gives 5 MiB at most (`maxBatchReadSize`)."""
 
 _MOST_ENTRIES = 4000  # of one request
-_FIRST_SINGLES = 16  # entries that are asked for one by one, all at once, before their sizes are seen
 _UNKNOWN_BYTES = 4096  # of an entry, until the first ones are seen
 _SIZE_BYTES = 4  # before each entry of a batch
 _ANSWER_BYTES = 64  # of a batch beside its entries, at most
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
-
-Entries = list[tuple[int, bytes]]
-"""Numbers and payloads, in order."""
 
 
 class Evidence(Enum):
@@ -61,66 +58,6 @@ class Denial:
 
     def __str__(self) -> str:
         return f"{self.evidence.value} ({self.why})" if self.why else self.evidence.value
-
-
-class _Stretch:
-    """Neighbouring entries that are read into memory together, as many of them as fit there.
-
-    Args: the first one, and how many are wanted; how many bytes fit; the average size that is expected; and how many
-    bytes of an entry's size are beside its payload.
-    """
-
-    def __init__(self, first: int, count: int, most_bytes: int, average: int, beside: int) -> None:
-        self.end = first + count
-        self.following = first
-        self._entries: Entries = []
-        self._most_bytes, self._expected, self._beside = most_bytes, average, beside
-        self._bytes = self._largest = 0
-
-    @property
-    def left(self) -> int:
-        """How many entries are still wanted."""
-        return self.end - self.following
-
-    @property
-    def room(self) -> int:
-        """Bytes that still fit."""
-        return self._most_bytes - self._bytes
-
-    @property
-    def full(self) -> bool:
-        """Whether no entry is wanted, or an entry as large as the largest would no longer fit."""
-        return not self.left or (bool(self._entries) and self._largest > self.room)
-
-    @property
-    def average(self) -> int:
-        """Bytes of an entry, rounded up."""
-        return -(-self._bytes // len(self._entries)) if self._entries else self._expected
-
-    @property
-    def singles(self) -> int:
-        """How many entries to ask for one by one, all at once: few, until their sizes are seen."""
-        fit = self.room * len(self._entries) // self._bytes if self._entries else self.room // self._expected
-        return max(1, min(self.left, fit, max(_FIRST_SINGLES, 3 * len(self._entries))))
-
-    @property
-    def rest(self) -> _Stretch:
-        """The entries that are still wanted."""
-        return _Stretch(self.following, self.left, self._most_bytes, self.average, self._beside)
-
-    def take(self) -> Entries:
-        """Return the entries that were read, and hold them no longer."""
-        taken, self._entries = self._entries, []
-        return taken
-
-    def add(self, payloads: Sequence[bytes]) -> None:
-        """Take the payloads of the following entries."""
-        for payload in payloads:
-            size = len(payload) + self._beside
-            self._entries.append((self.following, payload))
-            self.following += 1
-            self._bytes += size
-            self._largest = max(self._largest, size)
 
 
 class LedgerReader:
@@ -168,15 +105,15 @@ class LedgerReader:
 
         Raises EntryMissing, EntryDamaged, BookieUnavailable, BookieUnauthorized, MetadataUnreadable.
         """
-        under_way: deque[Future[_Stretch]] = deque()
+        under_way: deque[Future[BoundedRange]] = deque()
         following = first
         with ThreadPoolExecutor(self._window, thread_name_prefix="eos-bookies") as pool:
             try:
                 while following <= last or under_way:
                     while following <= last and len(under_way) < (self._window if self._average else 1):
-                        stretch = self._stretch(following, last + 1 - following)
-                        under_way.append(pool.submit(self._fetch, stretch))
-                        following = stretch.end
+                        wanted = self._next_range(following, last + 1 - following)
+                        under_way.append(pool.submit(self._fetch, wanted))
+                        following = wanted.end
                     read = under_way.popleft().result()
                     self._average, rest = read.average, read.rest
                     yield read.take()
@@ -188,23 +125,23 @@ class LedgerReader:
                 for one in under_way:
                     one.cancel()
 
-    def _stretch(self, first: int, most: int) -> _Stretch:
+    def _next_range(self, first: int, most: int) -> BoundedRange:
         """Return the entries that one request asks for next, as many as are expected to fit in it."""
         average = self._average or _UNKNOWN_BYTES
         count = max(1, (self._batch_bytes - _ANSWER_BYTES) // average)
-        return _Stretch(first, min(count, _MOST_ENTRIES, most), self._batch_bytes, average, self._beside)
+        return BoundedRange(first, min(count, _MOST_ENTRIES, most), self._batch_bytes, average, self._beside)
 
-    def _fetch(self, stretch: _Stretch) -> _Stretch:
-        """Read a stretch, or its beginning where its entries are larger than expected."""
-        while not stretch.full:
+    def _fetch(self, wanted: BoundedRange) -> BoundedRange:
+        """Read a range, or its beginning where its entries are larger than expected."""
+        while not wanted.full:
             if not self._metadata.striped:
-                stretch.add(self._from_replicas(stretch.following, stretch))
+                wanted.add(self._from_replicas(wanted.following, wanted))
                 continue
-            asked = range(stretch.following, stretch.following + stretch.singles)
+            asked = range(wanted.following, wanted.following + wanted.singles)
             found = self._from_first_choices(asked)
-            while (entry := stretch.following) < asked.stop:
-                stretch.add([found.pop(entry)] if entry in found else self._from_replicas(entry, stretch))
-        return stretch
+            while (entry := wanted.following) < asked.stop:
+                wanted.add([found.pop(entry)] if entry in found else self._from_replicas(entry, wanted))
+        return wanted
 
     def _from_first_choices(self, asked: Sequence[int]) -> dict[int, bytes]:
         """Ask each bookie of a striped ledger once for the entries it is asked for first. Return the right ones."""
@@ -220,14 +157,14 @@ class LedgerReader:
                         found[entry] = payload
         return found
 
-    def _from_replicas(self, entry: int, stretch: _Stretch) -> list[bytes]:
-        """Return payloads from an entry of a stretch on, at least one. Raises what `read` raises."""
+    def _from_replicas(self, entry: int, wanted: BoundedRange) -> list[bytes]:
+        """Return payloads from an entry of a range on, at least one. Raises what `read` raises."""
         backoff = Backoff(self._patience_s, _FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         while True:
             metadata = self._metadata
             denials: dict[str, Denial] = {}
             for bookie in self._order(metadata, entry):
-                found = self._from_bookie(bookie, metadata, entry, stretch)
+                found = self._from_bookie(bookie, metadata, entry, wanted)
                 if not isinstance(found, Denial):
                     return found
                 denials[bookie] = found
@@ -246,11 +183,11 @@ class LedgerReader:
         return sorted(replicas[start:] + replicas[:start], key=self._bookies.quarantined)
 
     def _from_bookie(
-        self, bookie: str, metadata: LedgerMetadata, entry: int, stretch: _Stretch
+        self, bookie: str, metadata: LedgerMetadata, entry: int, wanted: BoundedRange
     ) -> list[bytes] | Denial:
-        count = min(stretch.end, metadata.end_of_ensemble(entry)) - entry
+        count = min(wanted.end, metadata.end_of_ensemble(entry)) - entry
         try:
-            answers = self._ask(bookie, metadata, entry, count, stretch)
+            answers = self._ask(bookie, metadata, entry, count, wanted)
         except BookieUnavailable as error:
             return Denial(Evidence.SILENT, str(error))
         except BookieUnauthorized as error:
@@ -267,7 +204,7 @@ class LedgerReader:
         return payloads or _denial_of(answers[0].code)
 
     def _ask(
-        self, bookie: str, metadata: LedgerMetadata, entry: int, count: int, stretch: _Stretch
+        self, bookie: str, metadata: LedgerMetadata, entry: int, count: int, wanted: BoundedRange
     ) -> Sequence[BookieAnswer]:
         """Ask one bookie; the answers begin with the entry's. Raises BookieUnavailable, BookieUnauthorized."""
         ledger = metadata.ledger
@@ -276,10 +213,10 @@ class LedgerReader:
                 return connection.read(ledger, [entry])
         if not self._bookies.reads_batches(bookie):
             with self._bookies.connection(bookie) as connection:
-                return connection.read(ledger, range(entry, entry + min(count, stretch.singles)))
+                return connection.read(ledger, range(entry, entry + min(count, wanted.singles)))
         try:
             with self._bookies.connection(bookie) as connection:
-                return [connection.read_batch(ledger, entry, count, stretch.room)]
+                return [connection.read_batch(ledger, entry, count, wanted.room)]
         except BookieClosed:
             # A bookie before 4.17 does so at a batch read. One that is gone does not answer now either.
             with self._bookies.connection(bookie) as connection:
