@@ -7,12 +7,15 @@ nothing either. Reading never fences a ledger and never writes, so the ledger's 
 
 from __future__ import annotations
 
+import math
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from threading import Lock
 
 from eos.backoff import Backoff
 from eos.bookkeeper.errors import (
@@ -29,6 +32,7 @@ from eos.bookkeeper.net.bounded_range import BoundedRange, Entries
 from eos.bookkeeper.wire.digest import StoredEntries
 from eos.bookkeeper.wire.frames import BookieAnswer, Code
 from eos.bookkeeper.wire.metadata import LedgerMetadata
+from eos.errors import EosError
 
 BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of the entries that one request asks for, about. A bookie gives 5 MiB at most (`maxBatchReadSize`)."""
@@ -38,6 +42,7 @@ _UNKNOWN_BYTES = 4096  # of an entry, until the first ones are seen
 _SIZE_BYTES = 4  # before each entry of a batch
 _ANSWER_BYTES = 64  # of a batch beside its entries, at most
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
+_REFRESH_PAUSE_S = 1.0  # between two reads of a ledger's metadata, while its bookies are tried again
 
 
 class Evidence(Enum):
@@ -81,7 +86,8 @@ class LedgerReader:
             bookies: lends the connections.
             metadata: where the entries are.
             refresh: reads the metadata again. They change for closed ledgers too: recovery and decommissioning replace
-                bookies. Default: they are taken as they are.
+                bookies. It raises EntryMissing or MetadataUnreadable where the ledger is no longer there, which ends
+                the read, and another EosError where they can't be read now. Default: they are taken as they are.
             turn: which replica is asked first, so that several readers share the load. Default 0.
             window: how many requests are under way at once, so that `window` times `batch_bytes` wait in memory at
                 most, and one more entry of each request. Single reads (of striped ledgers, and from bookies before
@@ -95,6 +101,9 @@ class LedgerReader:
         self._bookies, self._metadata, self._refresh = bookies, metadata, refresh
         self._turn, self._window, self._batch_bytes, self._patience_s = turn, window, batch_bytes, patience_s
         self._stored = StoredEntries(metadata.ledger, metadata.digest, metadata.password)
+        self._refreshing = Lock()
+        self._refreshed_at = -math.inf
+        self._stale: EosError | None = None  # why the metadata could not be read again the last time
         self._beside = self._stored.head_bytes + _SIZE_BYTES
         entries = metadata.last_entry + 1
         known = entry_bytes or (metadata.length // entries if entries else 0)
@@ -168,11 +177,14 @@ class LedgerReader:
                 if not isinstance(found, Denial):
                     return found
                 denials[bookie] = found
-            if self._moved(metadata):
-                continue
             told = verdict(metadata.ledger, entry, denials)
+            moved, stale = self._moved(metadata, proved=not isinstance(told, BookieUnavailable))
+            if moved:
+                continue
+            if stale is not None:
+                told = verdict(metadata.ledger, entry, denials, stale)
             if not isinstance(told, BookieUnavailable) or not backoff.pause():
-                raise told
+                raise told from stale
 
     def _order(self, metadata: LedgerMetadata, entry: int) -> list[str]:
         """Return the replicas of an entry in the order in which they are asked."""
@@ -224,19 +236,45 @@ class LedgerReader:
             self._bookies.knows_no_batches(bookie)
             return answers
 
-    def _moved(self, metadata: LedgerMetadata) -> bool:
-        """Whether the ledger's entries are elsewhere by now than these metadata say."""
+    def _moved(self, metadata: LedgerMetadata, *, proved: bool) -> tuple[bool, EosError | None]:
+        """Read the metadata again, unless that was tried a moment ago.
+
+        Returns whether the entries are elsewhere by now than these metadata say, and why that is not known.
+
+        Args: whether the bookies' answers prove something if the entries are where these metadata say. Only metadata
+        that were read after those answers tell.
+        """
         if self._refresh is None:
-            return False
-        self._metadata = self._refresh()
-        return self._metadata.ensembles != metadata.ensembles
+            return False, None
+        with self._refreshing:
+            if self._metadata.ensembles != metadata.ensembles:
+                return True, None
+            due = time.monotonic() - self._refreshed_at >= _REFRESH_PAUSE_S
+            if due or (proved and self._stale is None):
+                try:
+                    self._metadata, self._stale = self._refresh(), None
+                except (EntryMissing, MetadataUnreadable):
+                    raise  # an answer: the ledger is gone
+                except EosError as error:
+                    self._stale = error
+                self._refreshed_at = time.monotonic()
+            return self._metadata.ensembles != metadata.ensembles, self._stale
 
 
-def verdict(ledger: int, entry: int, denials: Mapping[str, Denial]) -> LedgerReadError:
-    """Return what the replicas of an entry prove by what each one said in its place."""
+def verdict(ledger: int, entry: int, denials: Mapping[str, Denial], stale: EosError | None = None) -> LedgerReadError:
+    """Return what the replicas of an entry prove by what each one said in its place.
+
+    Args: why the metadata that name these replicas may be old. Then the replicas prove nothing.
+    """
     where = f"entry {ledger}:{entry}"
     told = ", ".join(f"{bookie} {one}" for bookie, one in denials.items())
     kinds = {one.evidence for one in denials.values()}
+    if stale is not None:
+        why = told or "its metadata name no bookie"
+        return BookieUnavailable(
+            f"{where} can't be read now, because {why}. Other bookies may have the entry by now, but the metadata of "
+            f"its ledger could not be read again ({stale}). Read again when bookies or brokers answer"
+        )
     if not kinds:
         return MetadataUnreadable(f"{where} lies on no bookie, by the metadata of its ledger")
     if Evidence.SILENT in kinds:

@@ -18,7 +18,7 @@ from eos.bookkeeper.errors import (
     LedgerReadError,
     MetadataUnreadable,
 )
-from eos.bookkeeper.net.bookies import Bookies, by_map
+from eos.bookkeeper.net.bookies import Bookies, by_id, by_map
 from eos.bookkeeper.net.ledger_reader import Denial, Evidence, LedgerReader, verdict
 from eos.bookkeeper.wire.digest import Digest, StoredEntries
 from eos.bookkeeper.wire.frames import Code, Operation
@@ -175,6 +175,87 @@ def test_entries_that_were_moved_are_found_by_metadata_that_are_read_again(
         read(LedgerReader(connect(), gone, refresh=lambda: gone, patience_s=0))
 
 
+class AdminDown:
+    """Reads metadata again in vain, and counts how often."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self) -> LedgerMetadata:
+        self.calls += 1
+        raise LedgerReadError("the metadata of ledger 7 can't be read again: brokers down")
+
+
+def failing(tries: int) -> Callable[[str], tuple[str, int]]:
+    """Return a way to bookies that can't be reached so many times."""
+    left = iter(range(tries))
+
+    def resolve(bookie: str) -> tuple[str, int]:
+        if next(left, None) is not None:
+            raise BookieUnavailable("restarting")
+        return by_id(bookie)
+
+    return resolve
+
+
+def test_bookies_are_waited_for_while_the_metadata_can_not_be_read_again_either(
+    bookies: list[SimulatedBookie], connect: Any
+) -> None:
+    """The first round that failed ended the read, where all brokers were down too."""
+    metadata = stored_on(bookies[:1], write_quorum=1)
+    assert read(LedgerReader(connect(resolve=failing(2)), metadata, refresh=AdminDown(), window=1)) == WHOLE
+    with pytest.raises(BookieUnavailable, match=r"restarting.*brokers down") as raised:
+        read(LedgerReader(connect(resolve=failing(99)), metadata, refresh=AdminDown(), patience_s=0.1))
+    assert isinstance(raised.value.__cause__, LedgerReadError)
+    assert "lost" not in str(raised.value)
+
+
+@pytest.mark.parametrize("broken", ["missing", "damaged", "refused"])
+def test_metadata_that_may_be_old_prove_nothing(bookies: list[SimulatedBookie], connect: Any, broken: str) -> None:
+    metadata = stored_on(bookies[:1], write_quorum=1)
+    if broken == "missing":
+        del bookies[0].entries[LEDGER, 7]
+    elif broken == "damaged":
+        bookies[0].entries[LEDGER, 7] = bookies[0].entries[LEDGER, 8]
+    else:
+        bookies[0].refuses = Code.UNAUTHORIZED
+    with pytest.raises(BookieUnavailable, match=r"Other bookies may have the entry by now.*brokers down"):
+        read(LedgerReader(connect(), metadata, refresh=AdminDown(), patience_s=0.1))
+    proof = {"missing": EntryMissing, "damaged": EntryDamaged, "refused": BookieUnauthorized}[broken]
+    with pytest.raises(proof):
+        read(LedgerReader(connect(), metadata, refresh=lambda: metadata, patience_s=0.1))
+
+
+def test_a_loss_is_told_only_by_metadata_that_were_read_after_the_bookies_said_so(
+    bookies: list[SimulatedBookie], connect: Any
+) -> None:
+    """Between two tries metadata are read once a second. An entry that moves in between is no loss."""
+    metadata = stored_on(bookies[:2], write_quorum=2)
+    old = replace(metadata, ensembles=((0, (bookies[2].id,) * 2),))
+    bookies[2].entries[LEDGER, 0] = b""  # it knows the ledger, and no entry
+    answers = iter([old, metadata])
+    reader = LedgerReader(connect(resolve=failing(2)), old, refresh=lambda: next(answers), window=1)
+    assert read(reader, 1) == WHOLE[1:]
+
+
+def test_a_ledger_that_is_gone_is_not_waited_for(bookies: list[SimulatedBookie], connect: Any) -> None:
+    def gone() -> LedgerMetadata:
+        raise MetadataUnreadable("ledger 7 is no longer on bookies")
+
+    metadata = stored_on(bookies[:1], write_quorum=1)
+    with pytest.raises(MetadataUnreadable, match="no longer on bookies"):
+        read(LedgerReader(connect(resolve=failing(99)), metadata, refresh=gone, window=1))
+
+
+def test_metadata_are_read_again_once_a_second_while_bookies_are_waited_for(
+    bookies: list[SimulatedBookie], connect: Any
+) -> None:
+    metadata, refresh = stored_on(bookies[:1], write_quorum=1), AdminDown()
+    with pytest.raises(BookieUnavailable):
+        read(LedgerReader(connect(resolve=failing(999)), metadata, refresh=refresh, patience_s=1.2, batch_bytes=1))
+    assert refresh.calls == 2
+
+
 def test_credentials_are_shown_and_a_bookie_that_wants_others_is_named(
     bookies: list[SimulatedBookie], connect: Any
 ) -> None:
@@ -276,3 +357,4 @@ def test_the_verdict_is_a_loss_only_where_each_replica_said_so(kinds: tuple[Evid
     elif Evidence.DAMAGED in kinds:
         expected = EntryDamaged
     assert type(verdict(LEDGER, 3, denials)) is expected
+    assert type(verdict(LEDGER, 3, denials, LedgerReadError("down"))) is BookieUnavailable
