@@ -18,14 +18,13 @@ from eos.errors import EosError, Refused
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.reader import HistoryReader, HistoryUnavailable
 from eos.history.segments import Segments, segments_of
-from eos.pulsar.net.admin import Admin
-from eos.pulsar.net.admin_requests import FORBIDDEN
 from eos.pulsar.net.policies import entry_filters_apply
 from eos.pulsar.net.transport import tls_context
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.brokers import admin_api
 from eos.source.options import SourceOptions
+from eos.source.policy_warnings import FORBIDDEN, PoliciesPort
 from eos.source.ranges import Range
 
 log = logging.getLogger("eos.source")
@@ -108,7 +107,7 @@ class SegmentPlan:
         return segments, ""
 
 
-def _filters(admin: Admin, topic: str) -> Sequence[str]:
+def _filters(admin: PoliciesPort, topic: str) -> Sequence[str]:
     """Return the entry filters of a topic; none where its policies are not for this role to see, as the read warned."""
     try:
         return admin.entry_filters(topic)

@@ -40,14 +40,14 @@ class BoundedRange:
         return self.end - self.following
 
     @property
-    def room(self) -> int:
+    def bytes_left(self) -> int:
         """Bytes that still fit."""
         return self._most_bytes - self._bytes
 
     @property
     def full(self) -> bool:
         """Whether no entry is wanted, or an entry as large as the largest would no longer fit."""
-        return not self.left or (bool(self._entries) and self._largest > self.room)
+        return not self.left or (bool(self._entries) and self._largest > self.bytes_left)
 
     @property
     def average(self) -> int:
@@ -57,7 +57,9 @@ class BoundedRange:
     @property
     def singles(self) -> int:
         """How many entries to ask for one by one, all at once: few, until their sizes are seen."""
-        fit = self.room * len(self._entries) // self._bytes if self._entries else self.room // self._expected
+        fit = (
+            self.bytes_left * len(self._entries) // self._bytes if self._entries else self.bytes_left // self._expected
+        )
         return max(1, min(self.left, fit, max(_FIRST_SINGLES, 3 * len(self._entries))))
 
     @property

@@ -228,7 +228,7 @@ class LedgerReader:
                 return connection.read(ledger, range(entry, entry + min(count, wanted.singles)))
         try:
             with self._bookies.connection(bookie) as connection:
-                return [connection.read_batch(ledger, entry, count, wanted.room)]
+                return [connection.read_batch(ledger, entry, count, wanted.bytes_left)]
         except BookieClosed:
             # A bookie before 4.17 does so at a batch read. One that is gone does not answer now either.
             with self._bookies.connection(bookie) as connection:
