@@ -17,7 +17,7 @@ from eos.schema.description import Record, described
 from eos.schema.json_columns import JsonColumns
 from eos.schema.json_values import JsonDecoder
 from eos.schema.spark_types import spark_type
-from tests.unit.schema.registered import arrow_type, avro_decoder, described_as, record, registered
+from tests.unit.schema.registered import arrow_type, avro_decoder, described_as, in_avro, record, registered
 
 Read = Callable[[Any, Any, Any], Any]
 """Takes the schema of a message, that of the query, and the message's value; returns the value that the query sees."""
@@ -31,13 +31,6 @@ def fields(*given: tuple[str, list[str], int | None] | str, **more: Any) -> dict
         made.append({"name": name, "type": "int", "aliases": aliases})
         made[-1] |= {} if default is None else {"default": default}
     return record(*made, **more)
-
-
-def in_avro(schema: Any, value: Any) -> bytes:
-    """Return a value as fastavro writes it."""
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(json.dumps(schema))), value)
-    return out.getvalue()
 
 
 def fastavros(writer: Any, reader: Any, value: Any) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 
@@ -53,6 +55,13 @@ def described_as(schema: Any) -> Record:
     found = described(registered("AVRO", schema))
     assert isinstance(found, Record)
     return found
+
+
+def in_avro(schema: Any, value: Any) -> bytes:
+    """Return a value as fastavro writes it."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(json.dumps(schema))), value)
+    return out.getvalue()
 
 
 def avro_decoder(writer: Any, reader: Any) -> AvroDecoder:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -17,7 +16,7 @@ from eos.schema.avro_encoder import AvroEncoder
 from eos.schema.decoder import Decoder
 from eos.schema.description import Record, described
 from eos.schema.errors import Unencodable
-from tests.unit.schema.registered import arrow_type, described_as, field, golden, record
+from tests.unit.schema.registered import arrow_type, described_as, field, golden, in_avro, record
 
 NUMBERS = [0, -1, 1, 63, -64, 64, 2**31 - 1, -(2**31), 2**62, 2**63 - 1, -(2**63)]
 
@@ -27,12 +26,6 @@ def encoded(schema: Any, rows: list[Any], kind: pa.DataType | None = None) -> li
     column = pa.array(rows, kind or arrow_type(description))
     written: list[bytes | None] = AvroEncoder(description).encode(column).to_pylist()
     return written
-
-
-def by_fastavro(schema: Any, row: Any) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(json.dumps(schema))), row)
-    return out.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +49,7 @@ def test_a_type_is_written_as_avros_own_writer_does(kind: Any, values: list[Any]
     plain = schema | {"fields": [field("a", kind | {"logicalType": ""} if isinstance(kind, dict) else kind)]}
     plain["fields"].append(field("b", "string"))
     days = [value.toordinal() - 719_163 if isinstance(value, date) else value for value in values]
-    assert encoded(schema, rows) == [by_fastavro(plain, {"a": value, "b": "behind"}) for value in days]
+    assert encoded(schema, rows) == [in_avro(plain, {"a": value, "b": "behind"}) for value in days]
 
 
 DECIMALS = [
@@ -72,9 +65,9 @@ def decimal(kind: dict[str, Any]) -> dict[str, Any]:
 def test_decimals_of_one_size(size: int) -> None:
     schema = decimal({"type": "fixed", "name": "F", "size": size})
     rows = [{"a": value} for value in DECIMALS]
-    assert encoded(schema, rows) == [by_fastavro(schema, row) for row in rows]
+    assert encoded(schema, rows) == [in_avro(schema, row) for row in rows]
     fewer = pa.struct([("a", pa.decimal128(13, 2))])
-    assert encoded(schema, rows, fewer) == [by_fastavro(schema, row) for row in rows]
+    assert encoded(schema, rows, fewer) == [in_avro(schema, row) for row in rows]
     assert encoded(schema, [], fewer) == []
 
 
@@ -95,13 +88,13 @@ def test_moments_are_counted_and_what_is_finer_is_cut_off(unit: str) -> None:
         schema = record(field("a", {"type": "long", "logicalType": logical}))
         rows = [{"a": one.replace(tzinfo=zone)} for one in (moment, before)]
         plain = record(field("a", "long"))
-        assert encoded(schema, rows) == [by_fastavro(plain, {"a": count}) for count in counted]
+        assert encoded(schema, rows) == [in_avro(plain, {"a": count}) for count in counted]
 
 
 def test_a_column_of_a_smaller_type_than_the_schemas() -> None:
     schema = record(field("a", "long"), field("b", "double"))
     kind = pa.struct([("a", pa.int8()), ("b", pa.float32())])
-    assert encoded(schema, [{"a": -3, "b": 0.5}], kind) == [by_fastavro(schema, {"a": -3, "b": 0.5})]
+    assert encoded(schema, [{"a": -3, "b": 0.5}], kind) == [in_avro(schema, {"a": -3, "b": 0.5})]
     wide = record(field("a", ["int", "null", "long"]), field("b", ["float", "double"]))
     (written,) = encoded(wide, [{"a": 1, "b": 0.1}])
     assert fastavro.schemaless_reader(io.BytesIO(written or b""), wide, None) == {"a": 1, "b": 0.1}
@@ -202,4 +195,4 @@ def test_a_null_in_a_record_that_is_null_itself_is_none() -> None:
     inner = record(field("b", "int")) | {"name": "Inner"}
     schema = record(field("a", ["null", inner]))
     rows = [{"a": None}, {"a": {"b": 1}}, {"a": None}]
-    assert encoded(schema, rows) == [by_fastavro(schema, row) for row in rows]
+    assert encoded(schema, rows) == [in_avro(schema, row) for row in rows]

@@ -1,30 +1,22 @@
 from __future__ import annotations
 
-import io
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-import fastavro
 import pyarrow as pa
 import pytest
 
 from eos.errors import InvalidInput
 from eos.schema.avro_vector_decoder import FEWEST
 from eos.schema.errors import Undecodable
-from tests.unit.schema.registered import GOLDEN_FLIGHT, avro_decoder, field, golden, record
-
-
-def written(schema: Any, value: Any) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(json.dumps(schema))), value)
-    return out.getvalue()
+from tests.unit.schema.registered import GOLDEN_FLIGHT, avro_decoder, field, golden, in_avro, record
 
 
 def read(writer: Any, reader: Any, *values: Any) -> list[Any]:
-    data = [None if value is None else written(writer, value) for value in values]
+    data = [None if value is None else in_avro(writer, value) for value in values]
     rows: list[Any] = avro_decoder(writer, reader).decode(pa.array(data, pa.binary())).to_pylist()
     return rows
 
@@ -121,7 +113,7 @@ def test_milliseconds_become_microseconds() -> None:
 )
 def test_days_and_moments_outside_of_the_years_1_to_9999(kind: str, logical: str, count: int) -> None:
     schema = record(field("a", ["null", {"type": kind, "logicalType": logical}], default=None))
-    data = written(record(field("a", ["null", kind], default=None)), {"a": count})
+    data = in_avro(record(field("a", ["null", kind], default=None)), {"a": count})
     found = avro_decoder(schema, schema).decode(pa.array([data], pa.binary())).field("a")
     assert found.cast(pa.int32() if kind == "int" else pa.int64()).to_pylist() == [count]
 
@@ -249,4 +241,4 @@ def test_a_union_of_two_numbers_is_read_as_the_wider_one() -> None:
 def test_bytes_behind_the_end_are_named() -> None:
     schema = record(field("a", "int"))
     with pytest.raises(Undecodable, match=r"^row 0: 2 bytes are left behind its end"):
-        avro_decoder(schema, schema).decode(pa.array([written(schema, {"a": 1}) + b"xx"], pa.binary()))
+        avro_decoder(schema, schema).decode(pa.array([in_avro(schema, {"a": 1}) + b"xx"], pa.binary()))
