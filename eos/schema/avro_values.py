@@ -26,7 +26,7 @@ from eos.schema.avro_vector_decoder import FEWEST, vector_column
 from eos.schema.conversions import check, converted, decimal, from_millis, text, time_of_day
 from eos.schema.description import Record
 from eos.schema.errors import Undecodable, Wrong
-from eos.schema.field_names import matched
+from eos.schema.field_names import matched_by_message
 from eos.schema.vector_columns import Unsure
 
 _EXACT = Context(prec=100)
@@ -108,13 +108,8 @@ def _inner(writer: Node, reader: Node, target: pa.DataType | None, path: str) ->
 
 
 def _struct(writer: Node, reader: Node, target: pa.DataType | None, path: str) -> Column:
-    found = matched(writer.fields, reader.fields)
-    ours = {found[field.name].name: field for field in reader.fields if field.name in found}
-    defaults = {
-        field.name: field_value(field.node, field.default, below(path, field.name))
-        for field in reader.fields
-        if field.name not in found
-    }
+    ours, lacking = matched_by_message(writer.fields, reader.fields)
+    defaults = {field.name: field_value(field.node, field.default, below(path, field.name)) for field in lacking}
     given: list[tuple[str | None, Column]] = []
     for theirs in writer.fields:
         at = below(path, theirs.name)

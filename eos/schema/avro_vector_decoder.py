@@ -18,7 +18,7 @@ from eos.schema.avro_defaults import field_value
 from eos.schema.avro_text import DAYS, MILLIS, Node
 from eos.schema.conversions import MOST_MILLIS
 from eos.schema.description import Record
-from eos.schema.field_names import matched
+from eos.schema.field_names import matched_by_message
 from eos.schema.spark_types import spark_type
 from eos.schema.vector_columns import (
     BytesColumn,
@@ -112,13 +112,8 @@ def _inner(writer: Node, reader: Node, kind: pa.DataType) -> VectorColumn:
 
 
 def _struct(writer: Node, reader: Node, kind: pa.DataType) -> VectorColumn:
-    found = matched(writer.fields, reader.fields)
-    ours = {found[field.name].name: field for field in reader.fields if field.name in found}
-    defaults = {
-        field.name: field_value(field.node, field.default, field.name)
-        for field in reader.fields
-        if field.name not in found
-    }
+    ours, lacking = matched_by_message(writer.fields, reader.fields)
+    defaults = {field.name: field_value(field.node, field.default, field.name) for field in lacking}
     given: list[tuple[str | None, VectorColumn]] = []
     for theirs in writer.fields:
         if theirs.name in ours:

@@ -32,3 +32,12 @@ def matched(written: Iterable[AvroField], read: Sequence[AvroField]) -> dict[str
             if alias is not None and field.name not in found and field.name not in left:
                 found[field.name] = left.pop(alias)
     return found | {field.name: left[field.name] for field in read if field.name in left}
+
+
+def matched_by_message(
+    written: Iterable[AvroField], read: Sequence[AvroField]
+) -> tuple[dict[str, AvroField], list[AvroField]]:
+    """Return {name of a field of the messages: the field of the query that has its value}, and those without any."""
+    found = matched(written, read)
+    ours = {found[field.name].name: field for field in read if field.name in found}
+    return ours, [field for field in read if field.name not in found]
