@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from eos.local import LocalPulsar, checks
 from eos.local.jars import PULSAR_VERSION
+from eos.spark.capabilities import Fact, installed, minor
 from tests.planner import run_test_while_late
 from tests.proxy import PulsarProxy
 from tests.regions import Regions, two_regions
@@ -40,11 +41,17 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test that takes the Spark session, which `make check` must not need, and put the files into order.
 
+    What an older Spark lacks for a test is the reason for which it is passed over there. The newest lacks nothing.
+
     Slow files come before the other integration tests: a worker that took one last would work alone for minutes.
     """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.jvm)
+        for need in item.iter_markers("needs"):
+            fact: Fact = need.args[0]
+            if minor(installed() or "") < fact.since:
+                item.add_marker(pytest.mark.skip(reason=f"Spark {installed()} lacks {fact.what}"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: ("integration" in item.path.parts, item.path not in slow))
 

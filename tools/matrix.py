@@ -2,7 +2,8 @@
 
 Each combination gets a virtual environment of its own under build/matrix. The newest Spark runs the tests there. With
 `--pulsar` each Spark runs queries whose driver is killed, on each of these Pulsars (tests/matrix/smoke.py). The answers
-are kept in build/matrix/matrix.json, and drawn into docs/trials.md.
+are kept in build/matrix/matrix.json, and drawn into docs/trials.md. With `--crash` each Spark runs the tests of `make
+crash` in place of all this, on the one Pulsar that is named; what this Spark can't do is told in words.
 
 A combination that can't be tried is reported as such, and does not count as passed: a Python that is not on this
 machine, a Spark that can't be installed.
@@ -80,15 +81,17 @@ def constraints(text: str) -> str:
     return "".join(f"{line}\n" for line in text.splitlines() if not re.match(r"(pyspark|py4j)==", line))
 
 
-def outcome(junit: Path) -> tuple[int, list[str]]:
-    """Return how many tests of a JUnit report passed, and the names of those that did not."""
-    passed, failed = 0, []
+def outcome(junit: Path) -> tuple[int, list[str], list[str]]:
+    """Return how many tests of a JUnit report passed, the names of those that failed, and why some were passed over."""
+    passed, failed, skipped = 0, [], []
     for case in ElementTree.parse(junit).iter("testcase"):
         if case.find("failure") is not None or case.find("error") is not None:
             failed.append(f"{case.get('classname', '').rsplit('.')[-1]}::{case.get('name')}")
-        elif case.find("skipped") is None:
+        elif (skip := case.find("skipped")) is None:
             passed += 1
-    return passed, failed
+        else:
+            skipped.append(skip.get("message", ""))
+    return passed, failed, skipped
 
 
 def attempt(python: str, spark: str, tests: Sequence[str], folder: Path) -> Row:
@@ -120,10 +123,11 @@ def attempt(python: str, spark: str, tests: Sequence[str], folder: Path) -> Row:
         )
     if not report.exists():
         return Row(python, spark, FAILED, f"pytest ended with {ended.returncode} and no report: {_last_line(log)}")
-    passed, failed = outcome(report)
+    passed, failed, skipped = outcome(report)
     if failed or ended.returncode:
         return Row(python, spark, FAILED, f"{len(failed)} of {passed + len(failed)} tests: {', '.join(failed)}")
-    return Row(python, spark, PASSED, f"{passed} tests")
+    over = "; ".join(f"{skipped.count(why)} passed over: {why}" for why in dict.fromkeys(skipped))
+    return Row(python, spark, PASSED, f"{passed} tests" + (f"; {over}" if over else ""))
 
 
 def kill(row: Row, pulsar: str, folder: Path) -> Row:
@@ -200,6 +204,12 @@ def verdict(rows: Sequence[Row]) -> tuple[int, str]:
     return code, f"Of {len(rows)} combinations: {words}."
 
 
+def crash_tests() -> list[str]:
+    """Return what pytest is to run for the tests of `make crash`: their own files, which each Spark can import."""
+    files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if "@pytest.mark.crash" in path.read_text())
+    return ["-m", "crash", "-n", "2", "--max-worker-restart=0", *(str(path.relative_to(ROOT)) for path in files)]
+
+
 def chosen(only: Sequence[str] | None) -> Iterator[tuple[str, str]]:
     """Yield the combinations to try: all, or those that are named as PYTHON/SPARK."""
     for python in PYTHONS:
@@ -213,8 +223,14 @@ def main(arguments: Sequence[str], try_one: Callable[[str, str, Sequence[str], P
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--only", nargs="+", metavar="PYTHON/SPARK", help="such as 3.12/4.1; all by default")
     parser.add_argument("--tests", nargs="+", default=list(TESTS), help="what pytest runs")
+    parser.add_argument("--crash", action="store_true", help="run the tests of make crash, and nothing else")
     parser.add_argument("--pulsar", nargs="+", default=[], metavar="VERSION", help="where queries are killed")
     given = parser.parse_args(arguments)
+    if given.crash and len(given.pulsar) > 1:
+        parser.error("--crash takes one Pulsar: each turn takes an hour")
+    smokes: Sequence[str] = () if given.crash else given.pulsar
+    if given.crash and given.pulsar:
+        os.environ["EOS_TEST_PULSAR_VERSION"] = given.pulsar[0]
     combinations = list(chosen(given.only))
     if given.only and len(combinations) != len(set(given.only)):
         known = ", ".join(f"{python}/{spark}" for python, spark in chosen(None))
@@ -223,12 +239,13 @@ def main(arguments: Sequence[str], try_one: Callable[[str, str, Sequence[str], P
     for python, spark in combinations:
         print(f"Python {python}, Spark {spark} …", file=sys.stderr, flush=True)
         tests = given.tests if spark == SPARKS[-1] else []  # the others lack what the tests import
+        tests = crash_tests() if given.crash else tests
         rows.append(try_one(python, spark, tests, folder))
-        for pulsar in given.pulsar:
+        for pulsar in smokes:
             if rows[-1].answer in (PASSED, FAILED, NOT_TRIED):
                 rows[-1] = kill(rows[-1], pulsar, folder)
         print(f"    {rows[-1].answer}: {rows[-1].what}", file=sys.stderr, flush=True)
-    if given.pulsar and (found := folder / "matrix.json").exists():
+    if smokes and (found := folder / "matrix.json").exists():
         subprocess.run([sys.executable, ROOT / "tools" / "matrix_page.py", found], check=True)
     code, words = verdict(rows)
     print(f"{table(rows)}\n\n{words}")

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from eos.spark.capabilities import Capability, has
 from eos.steps import PLAIN_STEPS, WRITER_STEPS, Step
 from tests.crash.job import Job, expected_state, prepare
 from tests.crash.process import account_for, run_into_crash, run_to_end
@@ -88,7 +89,8 @@ def crash_at(
     assert result.is_exact(), result
     if spark is not None:
         state = expected_state(files, ROWS)
-        assert read_state(spark, job) == state
+        if has(Capability.READS_STATE):  # else the table's rows are all that tells of it
+            assert read_state(spark, job) == state
         compact_all(pulsar, partitions)
         assert table_view(pulsar.service_url, *partitions) == {key: f"{key}={count}" for key, count in state.items()}
 

@@ -6,15 +6,12 @@ Each row has a `value`, 0, 1, 2, … over all batches, and a `timestamp`: batch 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
-import pandas as pd
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-from pyspark.sql.types import LongType, StructField, StructType
 
 from tests.waiting import until_tasks_end
 
@@ -83,35 +80,10 @@ def join(spark: SparkSession) -> tuple[DataFrame, str]:
     return pairs.select("k"), "append"
 
 
-class Totals(StatefulProcessor):
-    """Adds up a key's values, and remembers each batch's total in a list and its number of rows in a map."""
-
-    def init(self, handle: Any) -> None:
-        number = StructType([StructField("n", LongType())])
-        self.total = handle.getValueState("total", number)
-        self.totals = handle.getListState("totals", number)
-        self.sizes = handle.getMapState("sizes", number, number)
-
-    def handleInputRows(  # noqa: N802
-        self,
-        key: Any,
-        rows: Iterator[pd.DataFrame] | Iterator[Row],
-        timerValues: Any,  # noqa: N803
-    ) -> Iterator[pd.DataFrame]:
-        frames = cast(Iterator[pd.DataFrame], rows)  # as transformWithStateInPandas gives them
-        values = [int(value) for batch in frames for value in batch["value"]]
-        total = sum(values) + (self.total.get()[0] if self.total.exists() else 0)
-        self.total.update((total,))
-        self.totals.appendValue((total,))
-        self.sizes.updateValue((values[0],), (len(values),))
-        yield pd.DataFrame({"k": [int(key[0])], "total": [total]})
-
-    def close(self) -> None:
-        pass
-
-
 def transform(spark: SparkSession) -> tuple[DataFrame, str]:
     """Add up the values of each key in Python, with a value, a list and a map as state."""
+    from tests.soak.totals import Totals
+
     keyed = rows(spark).select((F.col("value") % 5).alias("k"), "value").groupBy("k")
     return keyed.transformWithStateInPandas(Totals(), "k long, total long", "Update", "None"), "update"
 

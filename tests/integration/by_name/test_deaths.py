@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from eos.local import LocalPulsar
+from eos.spark.capabilities import TABLE, Capability
 from tests.child_process import ChildProcess, python
 from tests.integration.by_name import job
 from tests.integration.by_name.conftest import MakeTopic, ReadAll
@@ -59,6 +60,7 @@ def test_a_save_fails_whose_shuffle_was_lost_and_is_another_one_now(
 
 
 @pytest.mark.crash
+@pytest.mark.needs(TABLE[Capability.COMPARES_SHUFFLES])
 def test_a_stream_that_is_killed_in_the_middle_of_a_batch_goes_on_without_a_loss(
     plain: LocalPulsar, make_plain: MakeTopic, read_all: ReadAll, tmp_path: Path
 ) -> None:

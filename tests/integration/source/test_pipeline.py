@@ -15,6 +15,7 @@ import pulsar as official
 import pytest
 
 from eos.pulsar.net.client import Client
+from eos.spark.capabilities import TABLE, Capability
 from eos.steps import Step
 from tests.child_process import ChildProcess, python
 from tests.conftest import MakeTopic
@@ -75,6 +76,7 @@ class Pipeline:
         again_while_late(run)
 
 
+@pytest.mark.needs(TABLE[Capability.TELLS_START])
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
@@ -129,6 +131,7 @@ CRASHES = (
 )
 
 
+@pytest.mark.needs(TABLE[Capability.TELLS_START])
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from statestore import InvalidInput, Unavailable, bootstrap, read_state, state_difference, verify
-from tests.soak.queries import PROVIDERS, Totals
+from tests.soak.queries import PROVIDERS
+from tests.soak.totals import Totals
 
 ROWS = 40  # of a file
 HISTORY = 3  # files

@@ -13,10 +13,12 @@ from typing import Any
 import psutil
 import pytest
 
+from eos.spark.capabilities import TABLE, Capability
 from statestore.drills import journal
 from statestore.drills.chaos.plan import make_plan
 from statestore.drills.journal import Fault
 from tests.child_process import ChildProcess, python
+from tests.conftest import VERSION
 from tests.traces import traces
 from tests.waiting import until
 
@@ -33,7 +35,7 @@ class Drill(ChildProcess):
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
         self._mark = uuid.uuid4().hex
-        command = python("statestore.cli.app", "drill", "--report", self.report, *words)
+        command = python("statestore.cli.app", "drill", "--pulsar", VERSION, "--report", self.report, *words)
         super().__init__(command, folder / "drill.log", {MARK: self._mark, "TMPDIR": str(self.temporary)})
 
     def __exit__(self, *_: object) -> None:
@@ -69,6 +71,7 @@ class Drill(ChildProcess):
 
 
 @pytest.mark.crash
+@pytest.mark.needs(TABLE[Capability.READS_STATE])
 @pytest.mark.timeout(1_500)
 def test_a_short_drill_passes(tmp_path: Path) -> None:
     with Drill(tmp_path, "--kills", str(SHORT), "--seed", str(SEED)) as drill:

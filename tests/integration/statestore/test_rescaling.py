@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from eos.errors import StaleBatch
+from eos.spark.capabilities import TABLE, Capability
 from statestore import Damaged, InvalidInput, rescale, savepoints, state_difference, verify
 from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.operators import operator_ids
@@ -180,6 +181,7 @@ def rocksdb(spark: SparkSession) -> SparkSession:
 
 
 @pytest.mark.crash
+@pytest.mark.needs(TABLE[Capability.REWRITES_STATE])
 def test_the_sink_goes_on_exactly_once(spark: SparkSession, bk: str, pulsar: Any, make_topic: MakeTopic) -> None:
     session = rocksdb(spark)
     job = CountingJob(pulsar.service_url, make_topic("counts"), f"s{uuid.uuid4().hex[:10]}")

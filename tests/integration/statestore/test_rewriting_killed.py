@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from eos.spark.capabilities import TABLE, Capability
 from statestore import InvalidInput, bootstrap, rescale, savepoints, state_difference, verify
 from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.logs import is_begun
@@ -115,6 +116,7 @@ def check_after_kill(spark: SparkSession, work: Work, *, go_on: bool = False) ->
 
 
 @pytest.mark.crash
+@pytest.mark.needs(TABLE[Capability.REWRITES_STATE])
 def test_a_kill_while_executors_write(live: str, spark: SparkSession, tmp_path: Path) -> None:
     """Where the driver waits for Spark: in the rewriting of the state, and in the run over the history."""
     target = tmp_path / "new"
@@ -142,6 +144,7 @@ def chosen(moments: list[str]) -> list[str]:
 
 
 @pytest.mark.crash
+@pytest.mark.needs(TABLE[Capability.REWRITES_STATE])
 @pytest.mark.timeout(3_000)
 @pytest.mark.parametrize(("what", "least"), [("rescale", 11), ("rescale a savepoint", 8), ("bootstrap", 11)])
 def test_a_kill_at_each_step(what: str, least: int, live: str, spark: SparkSession, bk: str, tmp_path: Path) -> None:
@@ -166,6 +169,7 @@ def test_a_kill_at_each_step(what: str, least: int, live: str, spark: SparkSessi
 
 
 @pytest.mark.crash
+@pytest.mark.needs(TABLE[Capability.REWRITES_STATE])
 def test_a_kill_while_what_was_begun_is_removed(live: str, spark: SparkSession, tmp_path: Path) -> None:
     """Without its empty `metadata`, Spark would take what is left for a checkpoint, and go on from it."""
     work = Work("rescale", (tmp_path / "new").as_uri(), live)

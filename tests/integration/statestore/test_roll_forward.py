@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eos.doctor.abort import OwnerAlive
+from eos.spark.capabilities import TABLE, Capability
 from statestore import read_state, savepoints
 from statestore.errors import InvalidInput, Unavailable
 from statestore.hadoop.file_systems import Hadoop
@@ -142,6 +143,7 @@ def test_files_are_read_again_as_the_original_has_noted_them(
 
 
 @pytest.mark.crash
+@pytest.mark.needs(TABLE[Capability.READS_STATE])
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_the_command_goes_on_after_it_was_killed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,8 +68,13 @@ def test_an_environment_is_made_once_and_anew_after_a_failure(tmp_path: Path, mo
         ("def test_a(): pass\ndef test_b(): assert False", FAILED, "1 of 2 tests: test_x::test_b"),
         ("import no_such_module", FAILED, "1 of 1 tests: "),
         ("", FAILED, "0 of 0 tests: "),
+        (
+            "import pytest\ndef test_a(): pass\ndef test_b(): pytest.skip('an old Spark')",
+            PASSED,
+            "1 tests; 1 passed over: an old Spark",
+        ),
     ],
-    ids=["good", "bad", "not loaded", "none"],
+    ids=["good", "bad", "not loaded", "none", "passed over"],
 )
 def test_the_answer_is_that_of_the_tests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, answer: str, what: str
@@ -120,6 +126,25 @@ def test_only_a_full_success_is_one(answers: tuple[str, str], code: int, capsys:
     said = capsys.readouterr().out
     assert f"| 3.11 | 4.0 | {answers[0]} | a::b, c::d, e::f and 1 more |" in said
     assert f"{answers.count(PASSED)} passed, {answers.count(FAILED)} failed" in said
+
+
+def test_an_older_spark_runs_the_tests_of_make_crash_on_the_pulsar_that_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[tuple[str, Sequence[str], str]] = []
+
+    def try_one(python: str, spark: str, tests: Sequence[str], folder: Path) -> Row:
+        seen.append((spark, tests, os.environ["EOS_TEST_PULSAR_VERSION"]))
+        return Row(python, spark, PASSED, "1 tests")
+
+    monkeypatch.setenv("EOS_TEST_PULSAR_VERSION", "4.2.4")
+    assert matrix.main(["--only", "3.11/3.5", "--crash", "--pulsar", "4.0.0"], try_one) == 0
+    ((spark, tests, pulsar),) = seen
+    assert (spark, pulsar, tests[:2]) == ("3.5", "4.0.0", ["-m", "crash"])
+    assert "tests/integration/test_crash_matrix.py" in tests
+    with pytest.raises(SystemExit):
+        matrix.main(["--crash", "--pulsar", "4.0.0", "4.2.4"], try_one)
+    assert "--crash takes one Pulsar" in capsys.readouterr().err
 
 
 def test_a_combination_that_is_none_is_refused() -> None:
