@@ -29,7 +29,7 @@ from eos.by_name.session import CLASS, configure_spark
 from eos.config import Cluster
 from eos.local.checks import pick_ports
 from eos.pulsar.net.client import Client
-from eos.spark.capabilities import Capability, has
+from eos.spark.capabilities import Capability, SparkLacks, has
 from eos.spark.jar import shipped_jar
 
 START_S, STREAM_S = 180.0, 120
@@ -167,7 +167,14 @@ def by_command(given: Mapping[str, Any]) -> Run:
 
 @contextmanager
 def connect_server(given: Mapping[str, Any]) -> Iterator[str]:
-    """Run a server of Spark Connect that has the catalog; yield its address."""
+    """Run a server of Spark Connect that has the catalog; yield its address.
+
+    Raises SparkLacks where PySpark brings no such server.
+    """
+    if not list(Path(pyspark.__file__).parent.glob("jars/spark-connect_*.jar")):
+        raise SparkLacks(
+            f"Spark Connect needs a jar in PySpark, and Spark {pyspark.__version__} lacks it. It came with 4.0."
+        )
     [port] = pick_ports(1)
     server = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     settings = ["--conf", f"spark.connect.grpc.binding.port={port}", "--conf", "spark.driver.bindAddress=127.0.0.1"]

@@ -37,8 +37,14 @@ public final class PulsarCatalog implements StagingTableCatalog, SupportsNamespa
     private String name;
     private Map<String, String> options;
 
+    /**
+     * Take the settings.
+     *
+     * @throws UnsupportedOperationException Spark is older than 4.0
+     */
     @Override
     public void initialize(String catalog, CaseInsensitiveStringMap given) {
+        Python.require("Remove the settings spark.sql.catalog." + catalog);
         name = catalog;
         options = Map.copyOf(given.asCaseSensitiveMap());
     }

@@ -27,6 +27,25 @@ final class Python {
     private Python() {}
 
     /**
+     * Return if Spark has sources in Python: 3.5 would end with NoClassDefFoundError at the first question.
+     *
+     * @throws UnsupportedOperationException it has none; the message ends with what to do instead
+     */
+    static void require(String instead) {
+        try {
+            Class.forName(
+                    "org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2",
+                    false,
+                    Python.class.getClassLoader());
+        } catch (ClassNotFoundException error) {
+            throw new UnsupportedOperationException(
+                    "The catalog needs data sources that are written in Python, and this Spark lacks it."
+                            + " It came with 4.0. " + instead + ". foreachBatch(eos.sink(…)) needs none.",
+                    error);
+        }
+    }
+
+    /**
      * Ask. The options are the catalog's, with what the question is about.
      *
      * @throws IllegalArgumentException Python refuses the question; the message is Python's
