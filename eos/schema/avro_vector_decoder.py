@@ -70,8 +70,20 @@ class _Union(OptionalColumn):
         """Args: the values; what reads them, by the place of their type; the place of null, None where none may be."""
         super().__init__(column)
         self._reads, self._null = reads, null
+        self._bytes = {2 * place: read for place, read in reads.items() if place < 64}  # a place as zigzag writes it
 
     def read(self, cursor: Cursor) -> None:
+        start = cursor.at
+        first = cursor.data.raw[start]
+        read = self._bytes.get(int(first[0])) if len(first) else None
+        if read is not None and (first == first[0]).all():  # all of one type, as in most columns
+            cursor.move(start + 1)
+            self.present.add(start, np.ones(len(start), np.bool_))
+            read(cursor)
+        else:
+            self._mixed(cursor)
+
+    def _mixed(self, cursor: Cursor) -> None:
         start = cursor.at
         which = cursor.zigzag()
         present = np.ones(len(which), np.bool_) if self._null is None else which != self._null

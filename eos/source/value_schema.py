@@ -7,7 +7,7 @@ resolved to the query's schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,12 +121,8 @@ class TypedValues:
         """
         values = decoded.column("value")
         keys = decoded.column("key") if "key" in self.needs else None
-        versions = decoded.column("schema_version").dictionary_encode()
-        codes = versions.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         parts, places = [], []
-        for code in np.unique(codes):
-            rows = np.flatnonzero(codes == code)
-            version = versions.dictionary[code].as_py() or None if code >= 0 else None  # empty: the producer had none
+        for version, rows in _by_version(decoded, entries):
             try:
                 decoder = self._decoder(version, target)
                 parts.append(decoder.decode(_of(rows, values), None if keys is None else _of(rows, keys)))
@@ -167,6 +163,18 @@ class TypedValues:
             f"message {stored_at(entries, row)} of {self._topic}, {which}: {field} can't be decoded: {wrong.why}. "
             "Read the topic as bytes, without valueFormat, to see what it holds.",
         )
+
+
+def _by_version(decoded: pa.RecordBatch, entries: Sequence[Entry]) -> Iterator[tuple[bytes | None, Places]]:
+    """Yield each schema version, None for messages without one, with its rows. An entry has one version."""
+    told = {entry.metadata.schema_version or None for entry in entries}  # empty: the producer had none
+    if len(told) == 1:
+        yield told.pop(), np.arange(decoded.num_rows)
+        return
+    versions = decoded.column("schema_version").dictionary_encode()
+    codes = versions.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    for code in np.unique(codes):
+        yield versions.dictionary[code].as_py() or None if code >= 0 else None, np.flatnonzero(codes == code)
 
 
 def _of(rows: Places, column: pa.Array) -> pa.Array:
