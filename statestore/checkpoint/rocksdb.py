@@ -1,7 +1,10 @@
 """A RocksDB snapshot: a zip of RocksDB's small files, and the names of the SST files that belong to it.
 
-8.zip or 8_ID.zip    CURRENT, MANIFEST-…, OPTIONS-…, and `metadata`: "v1", then JSON
+8.zip or 8_ID.zip    CURRENT, MANIFEST-…, OPTIONS-…, and `metadata`: "v1" or "v2", then JSON
 SSTs/NAME-ID.sst     tables, shared by the snapshots that follow each other        logs/NAME-ID.log    archived logs
+
+Spark 4.0 writes the number of `spark.sql.streaming.stateStore.checkpointFormatVersion` where all others write the
+version of the metadata, 1 (RocksDBCheckpointMetadata.VERSION). The JSON is the same. Newer Sparks refuse such a v2.
 """
 
 from __future__ import annotations
@@ -16,6 +19,16 @@ from statestore.checkpoint.logs import read_version
 from statestore.errors import Damaged
 
 METADATA = "metadata"
+_FIELDS = {
+    "sstFiles",
+    "logFiles",
+    "numKeys",
+    "numInternalKeys",
+    "columnFamilyMapping",
+    "columnFamilyTypeMap",
+    "maxColumnFamilyId",
+}
+"""Of the metadata, in Spark 4.0 as in 4.3."""
 # The last eight bytes of a table: block-based, as Spark writes it, and the older form without a version.
 _MAGICS = (0x88E241B785F4CFF7.to_bytes(8, "little"), 0xDB4775248B80FB57.to_bytes(8, "little"))
 
@@ -61,7 +74,8 @@ def read_snapshot(data: bytes) -> RocksDbSnapshot:
     if METADATA not in members:
         raise Damaged(f"the zip has no {METADATA}. It has {', '.join(sorted(members)) or 'nothing'}")
     version, _, text = members[METADATA].partition(b"\n")
-    read_version(f"the zip's {METADATA}", version, 1)
+    known = 2 if _is_of_spark_4_0(text) else 1
+    read_version(f"the zip's {METADATA}", version, known)
     try:
         said = json.loads(text)
         tables = [
@@ -74,6 +88,15 @@ def read_snapshot(data: bytes) -> RocksDbSnapshot:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Damaged(f"the zip's {METADATA} can't be read: {error}") from error
     return RocksDbSnapshot(tuple(tables), keys if keys >= 0 else None)
+
+
+def _is_of_spark_4_0(text: bytes) -> bool:
+    """Return whether metadata have no field but those of Spark 4.0: what a later v2 has may need other files, too."""
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(said, dict) and "sstFiles" in said and said.keys() <= _FIELDS
 
 
 def check_table(path: str, data: bytes) -> None:
