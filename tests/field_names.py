@@ -15,7 +15,9 @@ from eos.schema import json_objects, vector_columns
 from eos.schema.avro_vector_decoder import FEWEST, vector_column
 from eos.schema.description import Record, described
 from eos.schema.json_columns import JsonColumns
+from eos.schema.json_text import JsonData
 from eos.schema.json_values import JsonDecoder
+from eos.schema.json_vector_decoder import top_column
 from eos.schema.spark_types import spark_type
 from tests.unit.schema.registered import arrow_type, avro_decoder, described_as, in_avro, record, registered
 
@@ -79,10 +81,16 @@ def _by_python(decoder: JsonDecoder, target: pa.DataType, values: pa.Array) -> p
     return JsonColumns(decoder._node, target, json_objects.Dictionaries()).array(values)
 
 
+def _by_numpy(decoder: JsonDecoder, target: pa.DataType, values: pa.Array) -> pa.Array:
+    found = vector_columns.decode(pa.concat_arrays([values] * FEWEST), top_column(decoder._node, target), JsonData)
+    return found.slice(0, 1)
+
+
 READERS: Mapping[str, Read] = {
     "AVRO one by one": _one_by_one,
     "AVRO in step": _in_step,
-    "JSON as it comes, Arrow first": _by(lambda decoder, _, values: decoder.decode(values)),
+    "JSON as it comes": _by(lambda decoder, _, values: decoder.decode(values)),
+    "JSON in step": _by(_by_numpy),
     "JSON by msgspec": _by(_by_msgspec),
     "JSON by Python's parser": _by(_by_python),
     "JSON one by one": _by(lambda decoder, _, values: decoder._checked(values)),

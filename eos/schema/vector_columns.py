@@ -50,13 +50,13 @@ class Data:
 
     Attributes:
         raw: the bytes, and some more after the last row.
+        size: the bytes without those.
         eight: the eight bytes from each place on, as one number.
     """
 
-    __slots__ = ("_thin_steps", "eight", "raw")
-
     def __init__(self, raw: Bytes) -> None:
         self.raw, self.eight = raw, window(raw)
+        self.size = len(raw) - _PADDING
         self._thin_steps = 0
 
     def count_step(self, values: int) -> None:
@@ -75,10 +75,17 @@ class Cursor:
         end: where the row of each value ends.
     """
 
-    __slots__ = ("at", "data", "end")
+    __slots__ = ("_looked_at", "at", "data", "end")
 
     def __init__(self, data: Data, at: Places, end: Places) -> None:
         self.data, self.at, self.end = data, at, end
+        self._looked_at: tuple[Places, Bytes] | None = None
+
+    def bytes_there(self) -> Bytes:
+        """Return the byte at each place."""
+        if self._looked_at is None or self._looked_at[0] is not self.at:
+            self._looked_at = self.at, self.data.raw[self.at]
+        return self._looked_at[1]
 
     def only(self, which: Places | Flags) -> Cursor:
         """Return a cursor of some of the values."""
@@ -138,8 +145,8 @@ class VectorColumn(Protocol):
         ...
 
 
-def decode(values: pa.Array, column: VectorColumn) -> pa.Array:
-    """Return the values. Args: the bytes, with nulls; an empty column that reads them. Raises Unsure."""
+def decode(values: pa.Array, column: VectorColumn, data: Callable[[Bytes], Data] = Data) -> pa.Array:
+    """Return the values. Args: the bytes, with nulls; an empty column that reads them; their holder. Raises Unsure."""
     rows = values.drop_null() if values.null_count else values
     sizes = pc.binary_length(rows).to_numpy(zero_copy_only=False)
     whole = joined(rows)
@@ -149,7 +156,7 @@ def decode(values: pa.Array, column: VectorColumn) -> pa.Array:
     raw[: len(whole)] = np.frombuffer(whole, np.uint8)
     raw[len(whole) :] = 0
     ends = np.cumsum(sizes, dtype=np.int64)
-    cursor = Cursor(Data(raw), ends - sizes, ends)
+    cursor = Cursor(data(raw), ends - sizes, ends)
     column.read(cursor)
     if (cursor.at != ends).any():
         raise Unsure

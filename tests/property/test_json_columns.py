@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.errors import InvalidInput
-from eos.schema import json_objects
+from eos.schema import json_objects, json_values
 from eos.schema.description import Record, described
 from eos.schema.json_values import JsonDecoder
 from eos.schema.spark_types import spark_type
@@ -55,7 +55,10 @@ def text(schema: Any, random: Random, odd: float) -> str:
         pairs = [(one["name"], text(one["type"], random, odd)) for one in schema["fields"] if random.random() > odd]
         if random.random() < odd * 3:
             pairs.append(random.choice([("other", "[1, {}]"), *pairs]))
-        return "{" + ", ".join(f'"{name}": {value}' for name, value in pairs) + "}"
+        if random.random() < 0.1:
+            random.shuffle(pairs)
+        space = random.choice(["", " ", "\n\t "]) if random.random() < 0.1 else " "
+        return "{" + f",{space}".join(f'"{name}":{space}{value}' for name, value in pairs) + "}"
     if kind == "array":
         return "[" + ",".join(text(schema["items"], random, odd) for _ in range(random.choice([0, 1, 3]))) + "]"
     if kind == "map":
@@ -80,7 +83,17 @@ def plain(schema: dict[str, Any], random: Random) -> str:
         return random.choice(["true", "false"])
     if kind == "enum":
         return json.dumps(random.choice(schema["symbols"]))
-    return json.dumps("".join(random.choices('ab€\U0001f600"\\ x', k=random.randint(0, 8))))
+    letters = random.choice(['ab€\U0001f600"\\ x', "ab€\U0001f600 x:,{}[]"])
+    return json.dumps(
+        "".join(random.choices(letters, k=random.choice([0, 3, 8, 40]))), ensure_ascii=random.random() < 0.1
+    )
+
+
+def mistyped(data: bytes, random: Random) -> bytes:
+    """Return JSON with another character, one too few or one too many, of those that mean something in JSON."""
+    at = random.randrange(len(data))
+    character = random.choice(['"', "{", "}", "[", "]", ",", ":", "0", "9", "-", "+", ".", "e", "n", " ", "\n", ""])
+    return data[:at] + character.encode() + data[at + random.choice([0, 1]) :]
 
 
 def decoder(writer: Any, reader: Any) -> JsonDecoder:
@@ -91,7 +104,8 @@ def decoder(writer: Any, reader: Any) -> JsonDecoder:
 
 
 @pytest.mark.parametrize("schemas", [150, pytest.param(5_000, marks=pytest.mark.soak)])
-def test_columns_give_what_each_value_gives(schemas: int) -> None:
+def test_columns_give_what_each_value_gives(schemas: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_values, "FEWEST", 1)
     seen: Counter[str] = Counter()
     for seed in range(schemas):
         random = Random(seed)
@@ -106,12 +120,20 @@ def test_columns_give_what_each_value_gives(schemas: int) -> None:
             rows[3] = random.choice(
                 [None, b"null", b"", b" {} ", b"\xff", rows[3].decode().encode("utf-16"), rows[3] + b"x"]
             )
+        if random.random() < 0.3:
+            rows[5] = random.choice((evolving_avro.damaged, mistyped))(rows[5], random)
         values = pa.array(rows, pa.binary())
         single, quick = outcome(reader._checked, values), outcome(reader._one_by_one, values)
         where = f"seed {seed}: {theirs} as {ours}: {rows}"
         for found in (quick, outcome(reader.decode, values)):
             assert found == single if isinstance(single, str) else same(found, single), where
         seen["refused" if isinstance(single, str) else "decoded"] += 1
+        try:
+            in_step = outcome(reader._in_step, values)
+            assert in_step == single if isinstance(single, str) else same(in_step, single), f"in step, {where}"
+            seen["in step"] += 1
+        except Unsure:
+            seen["in step unsure"] += 1
         for columns in reader._columns:
             name = type(columns.objects).__name__
             try:
@@ -122,6 +144,7 @@ def test_columns_give_what_each_value_gives(schemas: int) -> None:
             assert same(array, single), f"{name}, {where}"
             seen[name] += 1
     print(dict(seen))
+    assert seen["in step"] > schemas // 8
     assert seen["Structs"] > schemas // 5
     assert seen["Dictionaries"] > schemas // 5
     assert seen["refused"] > schemas // 20
@@ -137,6 +160,31 @@ ODD = {  # what a parser could pass over where the schema does not know a field,
     "a number without an end, unknown": b'{"a": {"x": 1}, "b": 1.}',
     "NaN, unknown": b'{"a": {"x": 1}, "b": NaN}',
     "a control character, unknown": b'{"a": {"x": 1}, "b": "\x01"}',
+    "a control character in a key, unknown": b'{"a": {"x": 1}, "b\x01": 1}',
+    "a control character in a long text, unknown": b'{"a": {"x": 1}, "b": "' + b"x" * 60 + b'\n"}',
+    "a tab in a key": b'{"a": {"x\t": 1}}',
+    "a text without an end": b'{"a": {"x": 1}, "b": "c}',
+    "a long text without an end": b'{"a": {"x": 1}, "b": "' + b"x" * 60 + b"}",
+    "no colon": b'{"a" {"x": 1}}',
+    "no comma": b'{"a": {"x": 1 "y": 1}}',
+    "a comma too many": b'{"a": {"x": 1,}}',
+    "a comma too many in a record": b'{"a": {"x": 1},}',
+    "a comma alone": b'{"a": {,}}',
+    "a bracket of another kind": b'{"a": {"x": 1]}',
+    "no end": b'{"a": {"x": 1}',
+    "white space behind": b'{"a": {"x": 1}} \n',
+    "white space of another kind": '{"a":\u00a0{"x": 1}}'.encode(),
+    "a form feed": b'{"a":\x0c{"x": 1}}',
+    "a zero before": b'{"a": {"x": 01}}',
+    "a plus": b'{"a": {"x": +1}}',
+    "a minus alone": b'{"a": {"x": -}}',
+    "minus zero": b'{"a": {"x": -0}}',
+    "the least": b'{"a": {"x": -2147483648}}',
+    "nineteen digits": b'{"a": {"x": 9223372036854775807}}',
+    "twenty digits": b'{"a": {"x": 10000000000000000000}}',
+    "half a word": b'{"a": {"x": 1}, "b": tru}',
+    "a word too long": b'{"a": {"x": 1}, "b": nulls}',
+    "half of null": b"nul",
     "a field twice": b'{"a": {"x": 1}, "a": {"x": 2}}',
     "a key twice": b'{"a": {"x": 1, "y": 2, "x": 3}}',
     "a key with an escape": b'{"\\u0061": {"x": 1}}',
@@ -161,6 +209,7 @@ ODD = {  # what a parser could pass over where the schema does not know a field,
 def test_no_parser_takes_what_the_last_word_refuses(value: bytes, parser: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if parser != "msgspec":
         monkeypatch.setattr(json_objects, "msgspec", None)
+    monkeypatch.setattr(json_values, "FEWEST", 1)
     schema = record(field("a", {"type": "map", "values": "int"}))
     reader = decoder(schema, schema)
     assert len(reader._columns) == (2 if parser == "msgspec" else 1)

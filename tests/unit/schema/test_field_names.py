@@ -96,7 +96,6 @@ def test_an_old_name_counts_where_the_new_one_is_not_written_and_no_value_is_rea
 
 @EVERY
 def test_fields_with_null_as_their_default_are_matched_like_others(read: Read) -> None:
-    """Arrow's reader answers here, as a null is the default."""
     maybe = ["null", "int"]
     reader = record(field("new", maybe, aliases=["old"], default=None), field("old", maybe, default=None))
     assert read(fields("old"), reader, {"old": 5}) == {"new": 5, "old": None}

@@ -1,0 +1,240 @@
+"""The tokens of JSON, read at one place in each of many values: white space, texts, numbers, words.
+
+Each function moves a `Cursor` over what it has read, and raises `Unsure` for whatever is not surely right JSON as it is
+read here (`eos.schema.vector_columns` says what becomes of that). Grammar: RFC 8259.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eos.pulsar.wire.decoding import spans
+from eos.pulsar.wire.fields import Bytes, Flags, Places
+from eos.schema.vector_columns import Cursor, Data, Numbers, Unsure
+
+QUOTE, COMMA, COLON, MINUS, ZERO, DOT = b'",:-0.'
+OBJECT, ARRAY = b"{}", b"[]"
+NULL, TRUE, FALSE = b"null", b"true", b"false"
+
+_U = np.uint64
+_ONES, _TOPS = _U(0x0101010101010101), _U(0x8080808080808080)
+_QUOTES, _ZEROS, _OVER_NINE = _ONES * _U(QUOTE), _ONES * _U(ZERO), _ONES * _U(0x7F - 9)
+_LOW = (_U(0x0F0F0F0F0F0F0F0F), _U(0x00FF00FF00FF00FF), _U(0x0000FFFF0000FFFF))
+_FACTORS = (_U(2561), _U(6553601), _U(42949672960001))  # 10 and 1, 100 and 1, 10,000 and 1 in one product each
+_SHIFTS = (_U(8), _U(16), _U(32))
+_POWERS = np.array([10**digits for digits in range(9)], np.uint64)
+
+
+def _one_of(marks: bytes) -> Flags:
+    """Return which of all bytes these are."""
+    return np.isin(np.arange(256), list(marks))
+
+
+_SPACES, _EXPONENT, _SIGN = _one_of(b" \t\r\n"), _one_of(b"eE"), _one_of(b"+-")
+_LAST_CONTROL = 0x1F
+_MOST_SPACES, _WINDOWS, _MOST_DIGITS = 256, 2, 19
+
+
+class Escapes(Unsure):
+    """A text may have an escape, which takes a parser."""
+
+
+class JsonData(Data):
+    """The bytes of all values, in which no backslash is. Each text then ends at the first quote after its own."""
+
+    def __init__(self, raw: Bytes) -> None:
+        """Args: as of Data. Raises Escapes."""
+        super().__init__(raw)
+        if (raw == ord("\\")).any():
+            raise Escapes
+
+    @cached_property
+    def quotes(self) -> Places:
+        """The places of all quotes, and the end."""
+        return np.append(np.flatnonzero(self.raw == QUOTE), len(self.raw))
+
+    @cached_property
+    def controls(self) -> Places:
+        """The places of all control characters in the values, of which a text may have none."""
+        given = self.raw[: self.size]
+        if given.min(initial=0xFF) > _LAST_CONTROL:
+            return np.empty(0, np.int64)
+        return np.flatnonzero(given <= _LAST_CONTROL)
+
+
+def following(cursor: Cursor) -> Bytes:
+    """Move over white space; return the byte at each place."""
+    for _ in range(_MOST_SPACES):
+        found = cursor.bytes_there()
+        if found.min(initial=0xFF) > ord(" "):
+            return found
+        spaces = _SPACES[found]
+        if not spaces.any():
+            break
+        cursor.move(cursor.at + spaces)
+    raise Unsure
+
+
+def expect(cursor: Cursor, byte: int) -> None:
+    """Move over white space and this byte."""
+    if (following(cursor) != byte).any():
+        raise Unsure
+    cursor.move(cursor.at + 1)
+
+
+def starting_with(cursor: Cursor, text: bytes) -> Flags:
+    """Return where this text follows."""
+    size = len(text)
+    fits: Flags = cursor.at + size <= cursor.end
+    at = cursor.at if fits.all() else np.where(fits, cursor.at, 0)
+    for first in range(0, size, 8):
+        place = max(min(first, size - 8), 0)  # the last look takes in some bytes again
+        part = text[place : place + 8]
+        window = cursor.data.eight[at + place]
+        if len(part) < 8:
+            window = window & _U((1 << 8 * len(part)) - 1)
+        fits = fits & (window == _U(int.from_bytes(part, "little")))
+    return fits
+
+
+def quoted(cursor: Cursor) -> Places:
+    """Move to where a text begins, after its quote; return its bytes, up to the next quote."""
+    expect(cursor, QUOTE)
+    at = cursor.at
+    sizes = _to_quote(cursor.data, at)
+    if (sizes >= cursor.end - at).any():
+        raise Unsure
+    assert isinstance(cursor.data, JsonData)
+    controls = cursor.data.controls
+    if len(controls) and (np.searchsorted(controls, at) != np.searchsorted(controls, at + sizes)).any():
+        raise Unsure
+    return sizes
+
+
+def _to_quote(data: Data, at: Places) -> Places:
+    """Return how far the next quote is. The first look is at eight bytes; texts that go on are fewer at each look."""
+    sizes = _bytes_before(_quotes(data.eight[at]))
+    going = np.flatnonzero(sizes == 8)
+    for _ in range(_WINDOWS):
+        if not len(going):
+            return sizes
+        more = _bytes_before(_quotes(data.eight[at[going] + sizes[going]]))
+        sizes[going] += more
+        going = going[more == 8]
+    assert isinstance(data, JsonData)
+    sizes[going] = data.quotes[np.searchsorted(data.quotes, at[going])] - at[going]
+    return sizes
+
+
+def _quotes(window: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return bits of which the lowest lies in the first byte that is a quote; 0 where none is."""
+    others = window ^ _QUOTES
+    return (others - _ONES) & ~others & _TOPS
+
+
+def _bytes_before(bits: npt.NDArray[np.uint64]) -> Places:
+    """Return how many bytes lie below the lowest bit; 8 where there is none."""
+    found: Places = (np.bitwise_count((bits & -bits) - _U(1)) >> 3).astype(np.int64)
+    return found
+
+
+def _digits(data: Data, at: Places) -> tuple[npt.NDArray[np.uint64], Places]:
+    """Return eight bytes with 0 to 9 for each digit, and how many of the first of them are digits."""
+    window = data.eight[at] ^ _ZEROS
+    return window, _bytes_before(((window + _OVER_NINE) | window) & _TOPS)  # what it carries comes after the first hit
+
+
+def _valued(window: npt.NDArray[np.uint64], digits: Places) -> npt.NDArray[np.uint64]:
+    """Return the number that so many digits make."""
+    number = window << (_U(64) - digits.astype(np.uint64) * _U(8))  # all by 64 bits leave 0, in numpy
+    for low, factor, shift in zip(_LOW, _FACTORS, _SHIFTS, strict=True):
+        number = (number & low) * factor >> shift
+    return number
+
+
+def _signed(cursor: Cursor) -> Flags:
+    """Move over white space and a sign; return where the sign was. The next byte is a digit, and no 0 before others."""
+    negative: Flags = following(cursor) == MINUS
+    if negative.any():
+        cursor.move(cursor.at + negative)
+    return negative
+
+
+def _refuse_zeros(window: npt.NDArray[np.uint64], digits: Places) -> None:
+    if digits.min(initial=1) == 0 or ((digits > 1) & (window & _U(0xFF) == 0)).any():
+        raise Unsure
+
+
+def whole(cursor: Cursor) -> Places:
+    """Read whole numbers of 64 bits."""
+    negative = _signed(cursor)
+    data, at = cursor.data, cursor.at
+    window, size = _digits(data, at)
+    _refuse_zeros(window, size)
+    number = _valued(window, size)
+    long = np.flatnonzero(size == 8)
+    while len(long):
+        window, more = _digits(data, at[long] + size[long])
+        number[long] = number[long] * _POWERS[more] + _valued(window, more)
+        size[long] += more
+        if size.max() > _MOST_DIGITS:  # what has 19 digits can't have overflown
+            raise Unsure
+        long = long[more == 8]
+    if (number > _U(2**63 - 1) + negative).any():
+        raise Unsure
+    cursor.move(at + size)
+    found = number.view(np.int64)
+    return np.where(negative, -found, found) if negative.any() else found
+
+
+def _run(data: Data, at: Places, *, whole: bool = False) -> Places:
+    """Return how many digits follow: one at least; of a whole number, no 0 before others."""
+    window, sizes = _digits(data, at)
+    if sizes.min(initial=1) == 0:
+        raise Unsure
+    if whole:
+        _refuse_zeros(window, sizes)
+    long = np.flatnonzero(sizes == 8)
+    while len(long):
+        data.count_step(len(long))
+        _, more = _digits(data, at[long] + sizes[long])
+        sizes[long] += more
+        long = long[more == 8]
+    return sizes
+
+
+def real(cursor: Cursor) -> Numbers:
+    """Read numbers, as 64 bits of a float; Arrow rounds them right."""
+    negative = _signed(cursor)
+    data, at = cursor.data, cursor.at
+    end = at + _run(data, at, whole=True)
+    there = np.flatnonzero(data.raw[end] == DOT)
+    if len(there):
+        end[there] += 1 + _run(data, end[there] + 1)
+    there = np.flatnonzero(_EXPONENT[data.raw[end]])
+    if len(there):
+        after = end[there] + 1
+        after += _SIGN[data.raw[after]]
+        end[there] = after + _run(data, after)
+    start = at - negative
+    cursor.move(end)
+    text = spans(data.raw, start, end - start, None).view(pa.string())
+    found: Numbers = pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False)
+    if not np.isfinite(found).all() or ((found == 0) & negative).any():  # -0 is a whole number of Python's: 0
+        raise Unsure
+    return found
+
+
+def boolean(cursor: Cursor) -> Flags:
+    """Read true and false."""
+    following(cursor)
+    true = starting_with(cursor, TRUE)
+    if not (true | starting_with(cursor, FALSE)).all():
+        raise Unsure
+    cursor.move(cursor.at + len(FALSE) - true)
+    return true

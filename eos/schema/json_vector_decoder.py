@@ -1,0 +1,318 @@
+"""JSON values of many rows, decoded in step by numpy (`eos.schema.vector_columns` says how, and why it is right).
+
+Values may differ in the order of their fields, in white space, and in which fields they have. A step takes the key that
+the first value has next, and all values that have the same key next; the others wait for a step of their own. Since a
+column keeps where each value lay, the order of the steps decides nothing. Values with an escape are not read here, nor
+decimals, whose digits the text decides, nor types that were written as others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eos.pulsar.wire.fields import Flags
+from eos.schema.avro_columns import repeated, structs
+from eos.schema.avro_text import DAYS, MILLIS, Node
+from eos.schema.conversions import BITS, MOST_MILLIS, unwritten
+from eos.schema.errors import Wrong
+from eos.schema.json_fields import field_value
+from eos.schema.json_text import (
+    ARRAY,
+    COLON,
+    COMMA,
+    NULL,
+    OBJECT,
+    QUOTE,
+    boolean,
+    expect,
+    following,
+    quoted,
+    real,
+    starting_with,
+    whole,
+)
+from eos.schema.vector_columns import (
+    BytesColumn,
+    Cursor,
+    ListColumn,
+    NumberColumn,
+    Numbers,
+    OptionalColumn,
+    Pieces,
+    Unsure,
+    VectorColumn,
+    plain,
+    spread,
+)
+
+_KEY = re.compile(rb'[ \t\r\n]*"([^"\x00-\x1f]*)"[ \t\r\n]*:')
+_LONGEST_KEY = 1_000
+_DTYPES: dict[str, Any] = {"int": np.int32, "long": np.int64}
+
+
+def top_column(node: Node, kind: pa.DataType) -> VectorColumn:
+    """Return an empty column for whole values, of which any may be null. Args, Raises: as of `vector_column`."""
+    return _Nullable(_inner(node, kind))
+
+
+def vector_column(node: Node, kind: pa.DataType) -> VectorColumn:
+    """Return an empty column for the values of one type.
+
+    Args: what messages and query have; the Arrow type. Raises Unsure for a type that is not read here.
+    """
+    inner = _inner(node, kind)
+    return _Nullable(inner) if node.nullable else inner
+
+
+def _inner(node: Node, kind: pa.DataType) -> VectorColumn:
+    if node.written is not None or node.logical == "decimal":
+        raise Unsure
+    if node.kind == "record":
+        return _Record(node, kind)
+    if node.items is not None:
+        items = vector_column(node.items, kind.value_type if node.kind == "array" else kind.item_type)
+        return _Items(items, kind, keyed=node.kind == "map")
+    if node.kind in BITS:
+        return NumberColumn(_whole(node), _DTYPES[node.kind], plain(kind))
+    if node.kind in ("float", "double"):
+        return NumberColumn(_real(kind.to_pandas_dtype()), kind.to_pandas_dtype(), plain(kind))
+    if node.kind == "boolean":
+        return NumberColumn(boolean, np.bool_, plain(kind))
+    return _Text(kind, node.symbols)
+
+
+def _whole(node: Node) -> Callable[[Cursor], Numbers]:
+    least, most, factor = -(2 ** BITS[node.kind]), 2 ** BITS[node.kind] - 1, 1
+    if node.logical in DAYS:
+        least, most = 0, DAYS[node.logical] - 1
+    elif node.logical in MILLIS:
+        least, most, factor = -MOST_MILLIS, MOST_MILLIS, 1000
+
+    def one(cursor: Cursor) -> Numbers:
+        found = whole(cursor)
+        if found.min(initial=0) < least or found.max(initial=0) > most:
+            raise Unsure
+        return (found * factor if factor > 1 else found).astype(_DTYPES[node.kind], copy=False)
+
+    return one
+
+
+def _real(dtype: Any) -> Callable[[Cursor], Numbers]:
+    def one(cursor: Cursor) -> Numbers:
+        with np.errstate(over="ignore"):
+            found = real(cursor).astype(dtype, copy=False)
+        if not np.isfinite(found).all():
+            raise Unsure
+        return found
+
+    return one
+
+
+class _Nullable(OptionalColumn):
+    """Values, and null in place of some."""
+
+    def read(self, cursor: Cursor) -> None:
+        """Read one value at each place, as of VectorColumn."""
+        present = following(cursor) != NULL[0]
+        self.present.add(cursor.at, present)
+        if present.all():
+            self.column.read(cursor)
+            return
+        null, there = cursor.only(~present), np.flatnonzero(present)
+        if not starting_with(null, NULL).all():
+            raise Unsure
+        some = cursor.only(there)
+        self.column.read(some)
+        cursor.at = cursor.at + len(NULL)
+        cursor.back(there, some)
+        cursor.move(cursor.at)
+
+
+class _Text(BytesColumn):
+    """Texts, and symbols of an enum."""
+
+    def __init__(self, kind: pa.DataType, symbols: tuple[str, ...] = ()) -> None:
+        """Args: the Arrow type; the symbols, none for any text."""
+        super().__init__(quoted, kind, text=True)
+        self._symbols = pa.array(symbols, pa.string())
+
+    def read(self, cursor: Cursor) -> None:
+        """Read one value at each place, and the quote after it."""
+        super().read(cursor)
+        cursor.move(cursor.at + 1)
+
+    def taken(self, present: Flags | None) -> pa.Array:
+        """Return all values, as of VectorColumn."""
+        found = super().taken(present)
+        if len(self._symbols) and pc.is_in(found.drop_null(), self._symbols).false_count:
+            raise Unsure
+        return found
+
+
+class _Items(ListColumn):
+    """Lists, and maps of texts."""
+
+    def __init__(self, items: VectorColumn, kind: pa.DataType, *, keyed: bool) -> None:
+        super().__init__(items, kind, _Text(pa.string()) if keyed else None)
+        self._opens, self._closes = OBJECT if keyed else ARRAY
+
+    def read(self, cursor: Cursor) -> None:
+        """Read the first item of each list, then the second of each that has one, and so on."""
+        expect(cursor, self._opens)
+        counts = np.zeros(len(cursor.at), np.int64)
+        self.counts.add(cursor.at, counts)
+        empty = following(cursor) == self._closes
+        cursor.move(cursor.at + empty)
+        going = np.flatnonzero(~empty)
+        here = cursor.only(going)
+        while len(going):
+            here.data.count_step(len(going))
+            if self.keys is not None:
+                self.keys.read(here)
+                expect(here, COLON)
+            self.items.read(here)
+            counts[going] += 1
+            going, here = _going_on(cursor, going, here, self._closes)
+
+
+def _going_on(cursor: Cursor, going: Any, here: Cursor, closes: int) -> tuple[Any, Cursor]:
+    """Move over the comma or the bracket that follows; return which of the values go on, and a cursor of them.
+
+    Args: all values; which of them `here` is of; where those have got to; the bracket at their end.
+    """
+    found = following(here)
+    here.move(here.at + 1)
+    more = found == COMMA
+    if more.all():
+        return going, here
+    if not (more | (found == closes)).all():
+        raise Unsure
+    cursor.back(going, here)
+    on = np.flatnonzero(more)
+    return going[on], here.only(on)
+
+
+class _Record:
+    """Records."""
+
+    def __init__(self, node: Node, kind: pa.DataType) -> None:
+        """Args: the schema; the Arrow type. Raises Unsure where two fields have one name, or a default is wrong."""
+        self._fields, self._kind = node.fields, kind
+        self._names = {(field.given or field.name).encode(): field.name for field in node.fields}
+        self._columns = {field.name: vector_column(field.node, kind.field(field.name).type) for field in node.fields}
+        self._present = {field.name: Pieces(np.bool_) for field in node.fields}
+        defaults = {field.name: (field.node, field.default) for field in node.fields if field.default is not None}
+        try:
+            self._defaults = {
+                name: field_value(unwritten(of), default, name) for name, (of, default) in defaults.items()
+            }
+        except Wrong as error:
+            raise Unsure from error
+        if len(self._names) < len(node.fields):
+            raise Unsure
+        self._unknown: list[VectorColumn] = []
+        self._count = 0
+
+    def read(self, cursor: Cursor) -> None:
+        """Read one value at each place, as of VectorColumn."""
+        expect(cursor, OBJECT[0])
+        start, self._count = cursor.at, self._count + len(cursor.at)
+        seen = {name: np.zeros(len(start), np.bool_) for name in self._columns}
+        empty = following(cursor) == OBJECT[1]
+        cursor.move(cursor.at + empty)
+        going = np.flatnonzero(~empty)
+        here = cursor.only(going)
+        while len(going):
+            going, here = self._members(cursor, going, here, seen)
+        for name, flags in seen.items():
+            self._present[name].add(start, flags)
+
+    def _members(self, cursor: Cursor, going: Any, here: Cursor, seen: dict[str, Flags]) -> tuple[Any, Cursor]:
+        """Read the key that the first record has next, with its value, in all that have it next."""
+        here.data.count_step(len(going))
+        key, name = _first_key(here)
+        same = starting_with(here, key)
+        rest: tuple[Any, Cursor] | None = None
+        if not same.all():
+            rest = going[~same], here.only(~same)
+            going, here = going[same], here.only(same)
+        here.move(here.at + len(key))
+        ours = self._names.get(name)
+        if ours is None:
+            self._pass_over(here)
+        else:
+            flags = seen[ours]
+            if flags.any() and flags[going].any():
+                raise Unsure  # twice in one record: the last one counts
+            flags[going if len(going) < len(flags) else slice(None)] = True
+            self._columns[ours].read(here)
+        going, here = _going_on(cursor, going, here, OBJECT[1])
+        return (going, here) if rest is None else _both(cursor, (going, here), rest)
+
+    def _pass_over(self, cursor: Cursor) -> None:
+        """Read a field that the query does not know, if it has one value, of one type in all records."""
+        first = int(following(cursor)[0])
+        makers: dict[int, Callable[[], VectorColumn]] = {
+            QUOTE: lambda: _Text(pa.string()),
+            NULL[0]: lambda: _Nullable(_Text(pa.string())),
+            ord("t"): lambda: NumberColumn(boolean, np.bool_, plain(pa.bool_())),
+            ord("f"): lambda: NumberColumn(boolean, np.bool_, plain(pa.bool_())),
+            OBJECT[0]: _refuse,
+            ARRAY[0]: _refuse,
+        }
+        column = makers.get(first, lambda: NumberColumn(real, np.float64, plain(pa.float64())))()
+        column.read(cursor)
+        self._unknown.append(column)
+
+    def taken(self, present: Flags | None) -> pa.Array:
+        """Return all values, as of VectorColumn."""
+        for column in self._unknown:
+            column.taken(None)  # a text that is none is an error, whether or not it is asked for
+        mask = np.zeros(self._count, np.bool_) if present is None else ~present
+        parts = [self._part(field.name, field.node.nullable, len(mask), present) for field in self._fields]
+        return structs(parts, list(self._kind), pa.array(mask))
+
+    def _part(self, name: str, nullable: bool, rows: int, present: Flags | None) -> pa.Array:
+        """Return a field in all records: null or its default where it is missing."""
+        _, own = self._present[name].ordered()
+        if own.all():
+            return self._columns[name].taken(present)
+        if name in self._defaults:
+            if own.any():
+                raise Unsure
+            return repeated(self._defaults[name], rows, self._kind.field(name).type)
+        if not nullable:
+            raise Unsure
+        return self._columns[name].taken(own if present is None else spread(own, present))
+
+
+def _refuse() -> VectorColumn:
+    raise Unsure
+
+
+def _first_key(cursor: Cursor) -> tuple[bytes, bytes]:
+    """Return the key that the first value has next: from the white space before it to its colon, and alone."""
+    at = int(cursor.at[0])
+    text = cursor.data.raw[at : min(at + _LONGEST_KEY, int(cursor.end[0]))].tobytes()
+    found = _KEY.match(text)
+    if found is None:
+        raise Unsure
+    try:
+        found[1].decode()
+    except UnicodeDecodeError as error:
+        raise Unsure from error
+    return found[0], found[1]
+
+
+def _both(cursor: Cursor, one: tuple[Any, Cursor], other: tuple[Any, Cursor]) -> tuple[Any, Cursor]:
+    """Return the values of two cursors as one, in their order."""
+    for going, here in (one, other):
+        cursor.back(going, here)
+    going = np.sort(np.concatenate((one[0], other[0])))
+    return going, cursor.only(going)
