@@ -103,12 +103,10 @@ def starting_with(cursor: Cursor, text: bytes) -> Flags:
 
 
 def quoted(cursor: Cursor) -> Places:
-    """Move to where a text begins, after its quote; return its bytes, up to the next quote."""
+    """Move to where a text begins, after its quote; return its bytes, up to the next quote, perhaps of another row."""
     expect(cursor, QUOTE)
     at = cursor.at
     sizes = _to_quote(cursor.data, at)
-    if (sizes >= cursor.end - at).any():
-        raise Unsure
     assert isinstance(cursor.data, JsonData)
     controls = cursor.data.controls
     if len(controls) and (np.searchsorted(controls, at) != np.searchsorted(controls, at + sizes)).any():
@@ -209,7 +207,7 @@ def _run(data: Data, at: Places, *, whole: bool = False) -> Places:
 
 
 def real(cursor: Cursor) -> Numbers:
-    """Read numbers, as 64 bits of a float; Arrow rounds them right."""
+    """Read numbers, as 64 bits of a float; Arrow rounds them right. Those beyond are infinite."""
     negative = _signed(cursor)
     data, at = cursor.data, cursor.at
     end = at + _run(data, at, whole=True)
@@ -224,8 +222,11 @@ def real(cursor: Cursor) -> Numbers:
     start = at - negative
     cursor.move(end)
     text = spans(data.raw, start, end - start, None).view(pa.string())
-    found: Numbers = pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False)
-    if not np.isfinite(found).all() or ((found == 0) & negative).any():  # -0 is a whole number of Python's: 0
+    try:
+        found: Numbers = pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid as error:
+        raise Unsure from error
+    if ((found == 0) & negative).any():  # -0 is a whole number of Python's: 0
         raise Unsure
     return found
 

@@ -202,7 +202,7 @@ class _Record:
     """Records."""
 
     def __init__(self, node: Node, kind: pa.DataType) -> None:
-        """Args: the schema; the Arrow type. Raises Unsure where two fields have one name, or a default is wrong."""
+        """Args: the schema; the Arrow type. Raises Unsure where a default is wrong."""
         self._fields, self._kind = node.fields, kind
         self._names = {(field.given or field.name).encode(): field.name for field in node.fields}
         self._columns = {field.name: vector_column(field.node, kind.field(field.name).type) for field in node.fields}
@@ -214,8 +214,6 @@ class _Record:
             }
         except Wrong as error:
             raise Unsure from error
-        if len(self._names) < len(node.fields):
-            raise Unsure
         self._unknown: list[VectorColumn] = []
         self._count = 0
 

@@ -1,0 +1,135 @@
+"""JSON in step: what is not surely right is left to the decoder that names row and field."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import to_arrow_type
+
+from eos.schema import vector_columns
+from eos.schema.description import Record, described
+from eos.schema.errors import Undecodable
+from eos.schema.json_text import Escapes, JsonData
+from eos.schema.json_values import FEWEST, JsonDecoder
+from eos.schema.json_vector_decoder import top_column
+from eos.schema.spark_types import spark_type
+from eos.schema.vector_columns import Unsure
+from tests.unit.schema.registered import field, record, registered
+
+MAYBE = ["null", "string"]
+ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+
+
+def in_step(schema: Any, *values: bytes) -> list[Any]:
+    """Decode by numpy alone, good values around these. Raises Unsure."""
+    description = described(registered("JSON", schema))
+    assert isinstance(description, Record)
+    target = to_arrow_type(spark_type(description), timezone="UTC")
+    found = vector_columns.decode(pa.array(values, pa.binary()), top_column(description.node, target), JsonData)
+    found.validate(full=True)
+    return list(found.to_pylist())
+
+
+def of(kind: Any, *texts: str) -> list[Any]:
+    """Decode the texts of one field."""
+    schema = record(field("f", kind))
+    return [row["f"] for row in in_step(schema, *(f'{{"f":{text}}}'.encode() for text in texts))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "wrong"),
+    [
+        ("int", "2147483647", ["2147483648", "1.0", "1e1", "01", "-", "", '"1"', "+1", "0x1", "1 2", "null"]),
+        ("int", "-2147483648", ["-2147483649", "--1", "- 1"]),
+        ("long", "9223372036854775807", ["9223372036854775808", "18446744073709551617", "1" * 25, "9" * 300]),
+        ("long", "-9223372036854775808", ["-9223372036854775809", "-18446744073709551617"]),
+        ("double", "1e308", ["1e309", "1e99999999999", "9" * 900, ".5", "5.", "1e", "1e+", "-.5", "01.5", "NaN", "Infinity", "1.5.5", "1e5e5"]),
+        ("float", "3.4028234e38", ["3.5e38", "1e400"]),
+        ("boolean", "true", ["tru", "trux", "True", "fals", "falsee", "truefalse", "xxxxx", "1", '"true"']),
+        ("string", '"a"', ['"a', 'a"', '"a""', '"\x01"', '"\t"', '"' + "x" * 70 + '\n"', "null", "'a'"]),
+        (MAYBE, '"nul"', ["nul", "nulx", "nulll", "none", '"a']),
+        (ENUM, '"B"', ['"C"', '""', "0"]),
+        ({"type": "array", "items": "int"}, "[1,2]", ["[1,]", "[,1]", "[1 2]", "[1", "1]", "[1}", "{}", "[null]"]),
+        ({"type": "map", "values": "int"}, '{"a":1}', ['{"a":1,}', '{"a"}', "{a:1}", '{"a":1,"a":2}', "[]", '{"a":1']),
+    ],
+)
+def test_what_is_no_such_value_is_left_to_the_last_word(kind: Any, good: str, wrong: list[str]) -> None:
+    assert len(of(kind, good, f" {good}\n")) == 2
+    for text in wrong:
+        for values in ((text, good), (good, text)):
+            with pytest.raises(Unsure):
+                of(kind, *values)
+
+
+def test_numbers_are_read_to_the_last_digit() -> None:
+    wholes = [0, 7, -1, 12_345_678, 123_456_789, -1_234_567_890_123_456, 10**18, 9_007_199_254_740_993]
+    assert of("long", *map(str, wholes)) == wholes
+    reals = ["0", "0.1", "-2.5e3", "1E-7", "0.30000000000000004", "9007199254740993", "5e-324", "123456789.123456789"]
+    assert of("double", *reals) == [float(text) for text in reals]
+
+
+@pytest.mark.parametrize("text", ["-0", "-0.0"])
+def test_minus_nothing_is_what_the_parser_makes_of_it(text: str) -> None:
+    """A whole number of Python's has no sign at 0."""
+    with pytest.raises(Unsure):
+        of("double", "1", text)
+    decoder = JsonDecoder(*2 * [_node("double")], to_arrow_type(spark_type(_described("double")), timezone="UTC"))
+    found = decoder.decode(pa.array([b'{"f":1}'] * FEWEST + [f'{{"f":{text}}}'.encode()]))
+    assert math.copysign(1, found[-1].as_py()["f"]) == (1 if text == "-0" else -1)
+
+
+def _described(kind: Any) -> Record:
+    description = described(registered("JSON", record(field("f", kind))))
+    assert isinstance(description, Record)
+    return description
+
+
+def _node(kind: Any) -> Any:
+    return _described(kind).node
+
+
+def test_values_of_any_order_and_with_any_fields_come_in_their_order() -> None:
+    schema = record(field("a", "int"), field("b", MAYBE), field("c", {"type": "array", "items": MAYBE}))
+    rows = [
+        {"a": 1, "b": "x", "c": []},
+        {"c": ["p", None], "a": 2},
+        {"b": None, "c": ["q"], "a": 3},
+        {"a": 4, "b": "y" * 50, "c": ["r", "s", "t"]},
+        {"new": 1.5, "a": 5, "c": [""]},
+    ]
+    found = in_step(schema, *(json.dumps(row, indent=row["a"] % 2 or None).encode() for row in rows))
+    assert found == [{"a": row["a"], "b": row.get("b"), "c": row["c"]} for row in rows]
+
+
+@pytest.mark.parametrize("after", [0, FEWEST])
+def test_a_long_key_of_one_value_reads_nothing_beyond_the_last(after: int) -> None:
+    long = b'{"%s":1,"f":7}' % (b"k" * 700)
+    assert in_step(record(field("f", "int")), long, *[b'{"f":1}'] * after)[0] == {"f": 7}
+    with pytest.raises(Unsure):
+        in_step(record(field("f", "int")), long, b'{"f":1,"', b"{}")
+
+
+def test_a_value_in_which_a_default_is_missing_among_others_is_left_to_the_last_word() -> None:
+    schema = record(field("f", "int", default=3), field("g", "int"))
+    assert in_step(schema, b'{"g":1}', b'{"g":2}') == [{"f": 3, "g": 1}, {"f": 3, "g": 2}]
+    with pytest.raises(Unsure):
+        in_step(schema, b'{"g":1}', b'{"f":9,"g":2}')
+
+
+def test_values_with_escapes_take_a_parser_and_the_others_do_not() -> None:
+    schema = record(field("f", "string"))
+    with pytest.raises(Escapes):
+        in_step(schema, b'{"f":"a\\n"}')
+    decoder = JsonDecoder(*2 * [_node("string")], to_arrow_type(spark_type(_described("string")), timezone="UTC"))
+    texts = [f"{row}{'é' if row % 7 == 3 else ''}" for row in range(3 * FEWEST)]
+    values = [json.dumps({"f": text}).encode() for text in texts]  # é becomes an escape
+    found = decoder.decode(pa.array([*values, None], pa.binary())).to_pylist()
+    assert found == [{"f": text} for text in texts] + [None]
+    values[10] = b'{"f":"\\ud800"}'
+    with pytest.raises(Undecodable) as refused:
+        decoder.decode(pa.array(values))
+    assert (refused.value.row, refused.value.field) == (10, "f")
