@@ -30,8 +30,8 @@ from eos.schema.vector_columns import Unsure
 
 FEWEST = 100
 """Values from which on numpy takes less time than a parser."""
-_TRIES = 4
-"""Calls in turn that could not be read in step. The next ones are likely as those, and go to a parser at once."""
+_TRIES, _PARSED = 4, 60
+"""After so many calls in turn that can't be read in step, so many go to a parser at once: likely they can't either."""
 
 
 class JsonDecoder:
@@ -45,7 +45,7 @@ class JsonDecoder:
         check("JSON", writer, reader)
         node = self._node = as_written(writer, reader)
         self._target = target
-        self._unread = 0
+        self._unread = self._parsed = 0
         self._columns: list[JsonColumns] = []
         for objects in (lambda: Structs(node), Dictionaries):
             with suppress(Unsure):
@@ -53,14 +53,19 @@ class JsonDecoder:
 
     def decode(self, values: pa.Array) -> pa.Array:
         """Return the values. Args: the bytes, with nulls. Raises Undecodable."""
-        if len(values) >= FEWEST and self._unread < _TRIES:
-            try:
-                found = self._in_step(values)
-                self._unread = 0
-                return found
-            except Unsure:
-                self._unread += 1
-        return self._one_by_one(values)
+        if len(values) < FEWEST:
+            return self._one_by_one(values)
+        if self._unread >= _TRIES and self._parsed < _PARSED:
+            self._parsed += 1
+            return self._one_by_one(values)
+        self._parsed = 0
+        try:
+            found = self._in_step(values)
+            self._unread = 0
+            return found
+        except Unsure:
+            self._unread += 1
+            return self._one_by_one(values)
 
     def _in_step(self, values: pa.Array) -> pa.Array:
         """Return the values as numpy reads them; those with escapes as a parser does. Raises Unsure, Undecodable."""

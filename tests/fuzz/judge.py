@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -26,6 +27,8 @@ from tests.one_by_one import rows_one_by_one
 ALL: list[Column] = list(COLUMNS)
 MOST = 4 * 1024 * 1024
 """Bytes of a message that readers take here."""
+_MANY = 200
+"""Values from which on each format is decoded by numpy."""
 
 
 class Fault(AssertionError):
@@ -83,15 +86,15 @@ def framed(data: bytes, before: list[dict[str, Any]]) -> str:
 
 
 def value(one: Value, data: bytes) -> str:
-    """Judge a damaged value. Raises Fault where it is read, and a reader that is not ours reads it otherwise."""
-    column = pa.array([data], pa.binary())
-    try:
-        found = one.decoder.decode(column, column)
-    except Undecodable as error:
-        if error.row != 0 or not error.why:
-            raise Fault(f"{error} names no row") from error
+    """Judge a damaged value, alone and after many good ones, with which numpy reads it.
+
+    Raises Fault where it is read, and a reader that is not ours reads it otherwise, or where the two ways differ.
+    """
+    found, among = _last(one, [data]), _last(one, [*[one.data] * _MANY, data])
+    if (found is None) != (among is None) or (found is not None and repr(found.to_pylist()) != repr(among.to_pylist())):
+        raise Fault(f"{one.name}: alone it is {found}, among others {among}")
+    if found is None:
         return "refused"
-    found.validate(full=True)
     if one.schema.kind == "AVRO":
         _compare(one, found, _by_fastavro(one, data))
     elif one.schema.kind == "PROTOBUF_NATIVE":
@@ -99,6 +102,19 @@ def value(one: Value, data: bytes) -> str:
     elif one.schema.kind == "JSON":
         json.loads(data)  # text that is not JSON was refused
     return "read"
+
+
+def _last(one: Value, data: Sequence[bytes]) -> Any:
+    """Return the last value, None where it is refused. Raises Fault where another row is named, or no reason."""
+    column = pa.array(data, pa.binary())
+    try:
+        found = one.decoder.decode(column, column)
+    except Undecodable as error:
+        if error.row != len(data) - 1 or not error.why:
+            raise Fault(f"{error} names no row") from error
+        return None
+    found.validate(full=True)
+    return found.slice(len(data) - 1)
 
 
 def _compare(one: Value, found: pa.Array, theirs: Any) -> None:

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from eos.pulsar.wire.encryption import Decryptor
+from eos.schema import json_values
 from tests.fuzz import judge
 from tests.fuzz.corpus import Stored, Value, decryptor, entry, stored, values
 from tests.fuzz.mutations import mutated, with_other_metadata
@@ -41,6 +42,7 @@ class Fuzzer:
 
     def __init__(self, folder: Path) -> None:
         """Args: a folder for the keys of encrypted entries."""
+        json_values._TRIES = sys.maxsize  # each damaged value is read in step, too
         self._stored: list[Stored] = stored()
         self._values: list[Value] = values()
         self._decrypt: Decryptor = decryptor(folder)
