@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import statestore
+from eos.spark.capabilities import Capability, has
 from statestore.bk import tree as names
 from statestore.hadoop.file_systems import Hadoop
 from tests.soak.queries import ROWS, START
@@ -14,6 +15,7 @@ from tests.waiting import until
 
 Pairs = Sequence[tuple[str, str]]
 SESSION_MS = 6_000  # how soon ZooKeeper takes a killed driver for dead
+NO_METADATA = "has no operator metadata"  # that came with Spark 4.0, as the source that reads state by them
 
 
 def tree(zookeeper: str, name: str) -> tuple[str, dict[str, str]]:
@@ -48,7 +50,8 @@ def check_checkpoints(root: str, options: Mapping[str, str], pairs: Pairs) -> in
     files = 0
     for provider, query in pairs:
         report = statestore.verify(f"{root}{provider}-{query}", options=options, operators=1)
-        assert report.findings == (), report.findings
+        wrong = [one for one in report.findings if has(Capability.READS_STATE) or NO_METADATA not in one.message]
+        assert not wrong, wrong
         assert len(report.batches) == 2
         assert report.copies is None or report.copies > 0
         files += report.files
