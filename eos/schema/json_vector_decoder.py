@@ -53,6 +53,7 @@ from eos.schema.vector_columns import (
 
 _KEY = re.compile(rb'[ \t\r\n]*"([^"\x00-\x1f]*)"[ \t\r\n]*:')
 _LONGEST_KEY = 1_000
+_MOST_SPLITS = 64  # keys in an order of their own in each value take longer than a parser
 _DTYPES: dict[str, Any] = {"int": np.int32, "long": np.int64}
 
 
@@ -215,7 +216,7 @@ class _Record:
         except Wrong as error:
             raise Unsure from error
         self._unknown: list[VectorColumn] = []
-        self._count = 0
+        self._count = self._splits = 0
 
     def read(self, cursor: Cursor) -> None:
         """Read one value at each place, as of VectorColumn."""
@@ -238,6 +239,9 @@ class _Record:
         same = starting_with(here, key)
         rest: tuple[Any, Cursor] | None = None
         if not same.all():
+            self._splits += 1
+            if self._splits > _MOST_SPLITS:
+                raise Unsure
             rest = going[~same], here.only(~same)
             going, here = going[same], here.only(same)
         here.move(here.at + len(key))

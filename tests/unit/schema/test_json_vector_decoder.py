@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -117,6 +118,17 @@ def test_values_of_any_order_and_with_any_fields_come_in_their_order() -> None:
     ]
     found = in_step(schema, *(json.dumps(row, indent=row["a"] % 2 or None).encode() for row in rows))
     assert found == [{"a": row["a"], "b": row.get("b"), "c": row["c"]} for row in rows]
+
+
+def test_keys_in_any_order_in_each_value_are_left_to_a_parser() -> None:
+    """Each order takes steps of its own, over ever fewer values."""
+    names = [f"f{place}" for place in range(9)]
+    schema = record(*(field(name, "int") for name in names))
+    orders = [Random(row).sample(names, 9) for row in range(300)]
+    values = [json.dumps({name: row for name in order}).encode() for row, order in enumerate(orders)]
+    with pytest.raises(Unsure):
+        in_step(schema, *values)
+    assert in_step(schema, *values[:6]) == [dict.fromkeys(names, row) for row in range(6)]
 
 
 @pytest.mark.parametrize("after", [0, FEWEST])
