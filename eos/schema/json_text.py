@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos.pulsar.wire.decoding import spans
-from eos.pulsar.wire.fields import Bytes, Flags, Places
+from eos.pulsar.wire.fields import Bytes, Flags, Places, window
 from eos.schema.vector_columns import Cursor, Data, Numbers, Unsure
 
-QUOTE, COMMA, COLON, MINUS, ZERO, DOT = b'",:-0.'
+QUOTE, SLASH, COMMA, COLON, MINUS, ZERO, DOT = b'"\\,:-0.'
 OBJECT, ARRAY = b"{}", b"[]"
 NULL, TRUE, FALSE = b"null", b"true", b"false"
 
@@ -40,23 +40,28 @@ _LAST_CONTROL = 0x1F
 _MOST_SPACES, _WINDOWS, _MOST_DIGITS = 256, 2, 19
 
 
-class Escapes(Unsure):
-    """A text may have an escape, which takes a parser."""
-
-
 class JsonData(Data):
-    """The bytes of all values, in which no backslash is. Each text then ends at the first quote after its own."""
+    """The bytes of all values.
+
+    Attributes:
+        slashes: the places of all backslashes.
+        plain: the bytes, with another letter for each that a backslash escapes. A text ends at its first quote there.
+        eight_plain: the eight of these from each place on, as one number.
+    """
 
     def __init__(self, raw: Bytes) -> None:
-        """Args: as of Data. Raises Escapes."""
         super().__init__(raw)
-        if (raw == ord("\\")).any():
-            raise Escapes
+        self.slashes: Places = np.flatnonzero(raw == SLASH)
+        self.plain, self.eight_plain = raw, self.eight
+        if len(self.slashes):
+            self.plain = raw.copy()
+            self.plain[_escaping(self.slashes) + 1] = ord("x")
+            self.eight_plain = window(self.plain)
 
     @cached_property
     def quotes(self) -> Places:
-        """The places of all quotes, and the end."""
-        return np.append(np.flatnonzero(self.raw == QUOTE), len(self.raw))
+        """The places of all quotes that end a text, and the end."""
+        return np.append(np.flatnonzero(self.plain == QUOTE), len(self.raw))
 
     @cached_property
     def controls(self) -> Places:
@@ -65,6 +70,14 @@ class JsonData(Data):
         if given.min(initial=0xFF) > _LAST_CONTROL:
             return np.empty(0, np.int64)
         return np.flatnonzero(given <= _LAST_CONTROL)
+
+
+def _escaping(slashes: Places) -> Places:
+    """Return the backslashes that escape what follows: of those in a row the first, the third and so on."""
+    place = np.arange(len(slashes))
+    first = np.maximum.accumulate(np.where(np.diff(slashes, prepend=-2) == 1, 0, place))
+    found: Places = slashes[(place - first) % 2 == 0]
+    return found
 
 
 def following(cursor: Cursor) -> Bytes:
@@ -105,26 +118,25 @@ def starting_with(cursor: Cursor, text: bytes) -> Flags:
 def quoted(cursor: Cursor) -> Places:
     """Move to where a text begins, after its quote; return its bytes, up to the next quote, perhaps of another row."""
     expect(cursor, QUOTE)
-    at = cursor.at
-    sizes = _to_quote(cursor.data, at)
-    assert isinstance(cursor.data, JsonData)
-    controls = cursor.data.controls
+    at, data = cursor.at, cursor.data
+    assert isinstance(data, JsonData)
+    sizes = _to_quote(data, at)
+    controls = data.controls
     if len(controls) and (np.searchsorted(controls, at) != np.searchsorted(controls, at + sizes)).any():
         raise Unsure
     return sizes
 
 
-def _to_quote(data: Data, at: Places) -> Places:
+def _to_quote(data: JsonData, at: Places) -> Places:
     """Return how far the next quote is. The first look is at eight bytes; texts that go on are fewer at each look."""
-    sizes = _bytes_before(_quotes(data.eight[at]))
+    sizes = _bytes_before(_quotes(data.eight_plain[at]))
     going = np.flatnonzero(sizes == 8)
     for _ in range(_WINDOWS):
         if not len(going):
             return sizes
-        more = _bytes_before(_quotes(data.eight[at[going] + sizes[going]]))
+        more = _bytes_before(_quotes(data.eight_plain[at[going] + sizes[going]]))
         sizes[going] += more
         going = going[more == 8]
-    assert isinstance(data, JsonData)
     sizes[going] = data.quotes[np.searchsorted(data.quotes, at[going])] - at[going]
     return sizes
 

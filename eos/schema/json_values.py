@@ -12,9 +12,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eos.schema import vector_columns
 from eos.schema.avro_text import Node
@@ -24,7 +22,7 @@ from eos.schema.garbage import no_collection
 from eos.schema.json_columns import JsonColumns
 from eos.schema.json_fields import field_value
 from eos.schema.json_objects import Dictionaries, Structs, parsed
-from eos.schema.json_text import Escapes, JsonData
+from eos.schema.json_text import JsonData
 from eos.schema.json_vector_decoder import top_column
 from eos.schema.vector_columns import Unsure
 
@@ -68,20 +66,8 @@ class JsonDecoder:
             return self._one_by_one(values)
 
     def _in_step(self, values: pa.Array) -> pa.Array:
-        """Return the values as numpy reads them; those with escapes as a parser does. Raises Unsure, Undecodable."""
-        try:
-            return vector_columns.decode(values, top_column(self._node, self._target), JsonData)
-        except Escapes:
-            escaped = pc.match_substring(values, "\\").fill_null(False).to_numpy(zero_copy_only=False)
-        others, rows = np.flatnonzero(~escaped), np.flatnonzero(escaped)
-        if len(others) < FEWEST:
-            raise Unsure
-        parts = [self._in_step(values.take(pa.array(others)))]
-        try:
-            parts.append(self._one_by_one(values.take(pa.array(rows))))
-        except Undecodable as wrong:
-            raise Undecodable(int(rows[wrong.row]), wrong.field, wrong.why) from wrong
-        return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate((others, rows)))))
+        """Return the values as numpy reads them. Raises Unsure."""
+        return vector_columns.decode(values, top_column(self._node, self._target), JsonData)
 
     def _one_by_one(self, values: pa.Array) -> pa.Array:
         """Return the values as a parser reads each; what it has read is checked column by column, if it can be.

@@ -2,12 +2,13 @@
 
 Values may differ in the order of their fields, in white space, and in which fields they have. A step takes the key that
 the first value has next, and all values that have the same key next; the others wait for a step of their own. Since a
-column keeps where each value lay, the order of the steps decides nothing. Values with an escape are not read here, nor
-decimals, whose digits the text decides, nor types that were written as others.
+column keeps where each value lay, the order of the steps decides nothing. Decimals are not read here, since the text
+decides their digits, nor types that were written as others.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos.pulsar.wire.fields import Flags
+from eos.pulsar.wire.fields import Flags, Places
 from eos.schema.avro_columns import repeated, structs
 from eos.schema.avro_text import DAYS, MILLIS, Node
 from eos.schema.conversions import BITS, MOST_MILLIS, unwritten
@@ -29,6 +30,7 @@ from eos.schema.json_text import (
     NULL,
     OBJECT,
     QUOTE,
+    JsonData,
     boolean,
     expect,
     following,
@@ -142,11 +144,26 @@ class _Text(BytesColumn):
         """Args: the Arrow type; the symbols, none for any text."""
         super().__init__(quoted, kind, text=True)
         self._symbols = pa.array(symbols, pa.string())
+        self._slashes = np.empty(0, np.int64)
 
     def read(self, cursor: Cursor) -> None:
         """Read one value at each place, and the quote after it."""
         super().read(cursor)
+        assert isinstance(cursor.data, JsonData)
+        self._slashes = cursor.data.slashes
         cursor.move(cursor.at + 1)
+
+    def _parts(self, at: Places, sizes: Places, missing: Flags | None) -> pa.Array:
+        """Return the values; those with a backslash as a parser reads them."""
+        found = super()._parts(at, sizes, missing)
+        escaped = np.searchsorted(self._slashes, at) != np.searchsorted(self._slashes, at + sizes)
+        if not escaped.any():
+            return found
+        try:
+            texts = [json.loads(b'"%s"' % text).encode() for text in found.filter(pa.array(escaped)).to_pylist()]
+        except ValueError as error:
+            raise Unsure from error
+        return pc.replace_with_mask(found, pa.array(escaped), pa.array(texts, pa.binary()))
 
     def taken(self, present: Flags | None) -> pa.Array:
         """Return all values, as of VectorColumn."""

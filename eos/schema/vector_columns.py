@@ -256,8 +256,12 @@ class BytesColumn:
             ends = np.concatenate(([0], at + sizes))[np.cumsum(present)]
             ends[present] = at
             at, sizes = ends, spread(sizes, present)
-        found = spans(self._raw, at, sizes, None if present is None else ~present)
+        found = self._parts(at, sizes, None if present is None else ~present)
         return (found.cast(pa.string()) if self._text else found).cast(self._kind)
+
+    def _parts(self, at: Places, sizes: Places, missing: Flags | None) -> pa.Array:
+        """Return the values as they are written."""
+        return spans(self._raw, at, sizes, missing)
 
 
 class StructColumn:

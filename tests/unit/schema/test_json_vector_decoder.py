@@ -13,8 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.schema import vector_columns
 from eos.schema.description import Record, described
-from eos.schema.errors import Undecodable
-from eos.schema.json_text import Escapes, JsonData
+from eos.schema.json_text import JsonData
 from eos.schema.json_values import FEWEST, JsonDecoder
 from eos.schema.json_vector_decoder import top_column
 from eos.schema.spark_types import spark_type
@@ -146,16 +145,36 @@ def test_a_value_in_which_a_default_is_missing_among_others_is_left_to_the_last_
         in_step(schema, b'{"g":1}', b'{"f":9,"g":2}')
 
 
-def test_values_with_escapes_take_a_parser_and_the_others_do_not() -> None:
-    schema = record(field("f", "string"))
-    with pytest.raises(Escapes):
-        in_step(schema, b'{"f":"a\\n"}')
-    decoder = _decoder("string")
-    texts = [f"{row}{'é' if row % 7 == 3 else ''}" for row in range(3 * FEWEST)]
-    values = [json.dumps({"f": text}).encode() for text in texts]  # é becomes an escape
-    found = decoder.decode(pa.array([*values, None], pa.binary())).to_pylist()
-    assert found == [{"f": text} for text in texts] + [None]
-    values[10] = b'{"f":"\\ud800"}'
-    with pytest.raises(Undecodable) as refused:
-        decoder.decode(pa.array(values))
-    assert (refused.value.row, refused.value.field) == (10, "f")
+def test_texts_with_escapes_are_what_a_parser_makes_of_them() -> None:
+    texts = [
+        '"',
+        "\\",
+        '\\"',
+        '"' * 9,
+        "\\" * 9,
+        '\\"' * 20,
+        "é\n\t",
+        "\U0001f600",
+        "plain",
+        "",
+        '","g":"',
+        "x" * 60 + '"\\',
+    ]
+    schema = record(field("f", "string"), field("g", MAYBE), field("m", {"type": "map", "values": "string"}))
+    rows = [{"f": text, "g": None if place % 3 else text, "m": {text: text}} for place, text in enumerate(texts)]
+    for ascii_only in (True, False):
+        found = in_step(schema, *(json.dumps(row, ensure_ascii=ascii_only).encode() for row in rows))
+        assert found == [row | {"m": [(row["f"], row["f"])]} for row in rows]
+
+
+@pytest.mark.parametrize("text", ["\\", "\\x", "\\u12", "\\ud800", "\\\\\\", "a\\'", "\\\n"])
+def test_an_escape_that_is_none_is_left_to_the_last_word(text: str) -> None:
+    for texts in (['"a"', f'"{text}"'], [f'"{text}"', '"a"']):
+        with pytest.raises(Unsure):
+            of("string", *texts)
+
+
+def test_a_backslash_outside_of_a_text_is_left_to_the_last_word() -> None:
+    for values in ([b'{"f":1\\}'], [b'{\\"f":1}'], [b'{"f\\"":1}'], [b'{"f":1}\\', b'{"f":1}'], [b'{"\\u0066":1}']):
+        with pytest.raises(Unsure):
+            in_step(record(field("f", "int")), *values)
