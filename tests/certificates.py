@@ -53,6 +53,7 @@ def make_authority(home: Path, name: str) -> None:
     """Make NAME.pem and NAME.key of an authority of certificates."""
     openssl(
         *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
+        *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),  # Python from 3.13 on trusts no authority without
         *("-keyout", str(home / f"{name}.key"), "-out", str(home / f"{name}.pem")),
     )
 

@@ -71,7 +71,8 @@ def _make(home: Path, java: Path) -> None:
     (home / _PASSWORD).touch(mode=0o600)
     (home / _PASSWORD).write_text(secrets.token_hex(16))
     keys = ("-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-validity", _DAYS)
-    _keytool(home, java, *keys, "-alias", _SIGNER, "-dname", "CN=authority of a local Pulsar", "-ext", "bc:c")
+    signs = ("-ext", "bc:c", "-ext", "ku:c=keyCertSign,cRLSign")  # Python from 3.13 on trusts no authority without
+    _keytool(home, java, *keys, "-alias", _SIGNER, "-dname", "CN=authority of a local Pulsar", *signs)
     _keytool(home, java, *keys, "-alias", _BROKER, "-dname", "CN=localhost", "-ext", _NAMES, "-signer", _SIGNER)
     scratch = home / f"{_AUTHORITY}.new"
     _keytool(home, java, "-exportcert", "-rfc", "-alias", _SIGNER, "-file", str(scratch))

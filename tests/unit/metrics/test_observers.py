@@ -127,9 +127,10 @@ def test_an_observer_that_hangs_is_waited_for_once(caplog: pytest.LogCaptureFixt
     assert seen == [0], "no thread is left behind for each batch"
     assert [record.levelname for record in of_the_sink(caplog)] == ["WARNING"]
     assert "has not returned for 0.01 s. The batch is not affected" in "\n".join(caplog.messages)
+    (thread,) = (one for one in threading.enumerate() if one.name == "eos-observer")
     let_go.set()
     assert returned.wait(PATIENCE_S)
-    until(lambda: not any(one.name == "eos-observer" for one in threading.enumerate()))
+    thread.join(PATIENCE_S)
     told.finished(batch(3))
     until(lambda: seen == [0, 3], "it is told again when it has returned")
 
