@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from eos.pulsar.wire.fields import Places
 from eos.schema.avro_defaults import field_value
-from eos.schema.avro_text import DAYS, MILLIS, Node
-from eos.schema.conversions import MOST_MILLIS
+from eos.schema.avro_text import Node
+from eos.schema.conversions import limits
 from eos.schema.description import Record
 from eos.schema.field_names import matched_by_message
 from eos.schema.spark_types import spark_type
@@ -74,7 +74,7 @@ class _Union(OptionalColumn):
 
     def read(self, cursor: Cursor) -> None:
         start = cursor.at
-        first = cursor.data.raw[start]
+        first = cursor.bytes_there()
         read = self._bytes.get(int(first[0])) if len(first) else None
         if read is not None and (first == first[0]).all():  # all of one type, as in most columns
             cursor.move(start + 1)
@@ -220,8 +220,7 @@ def _number(writer: Node, reader: Node) -> _One:
     """Return what reads numbers as the query has them."""
     if writer.kind in ("float", "double"):
         return lambda cursor: _real(cursor, writer.kind).astype(_DTYPES[reader.kind], copy=False)
-    least, most = _range(writer)
-    factor = 1000 if writer.logical in MILLIS else 1
+    least, most, factor = limits(writer)
     to = _DTYPES[reader.kind]
     if reader.kind == "int":
         least, most = max(least, -(2**31)), min(most, 2**31 - 1)
@@ -239,14 +238,6 @@ def _number(writer: Node, reader: Node) -> _One:
         return made
 
     return one
-
-
-def _range(writer: Node) -> tuple[int, int]:
-    if writer.logical in DAYS:
-        return 0, DAYS[writer.logical] - 1
-    if writer.kind == "int":
-        return -(2**31), 2**31 - 1
-    return (-MOST_MILLIS, MOST_MILLIS) if writer.logical in MILLIS else (-(2**63), 2**63 - 1)
 
 
 def _real(cursor: Cursor, kind: str) -> Numbers:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from eos.errors import InvalidInput
-from eos.schema.avro_text import DAYS, AvroField, Node, below
+from eos.schema.avro_text import DAYS, MILLIS, AvroField, Node, below
 from eos.schema.errors import Wrong
 from eos.schema.field_names import matched
 
@@ -55,6 +55,15 @@ MOST_MILLIS = 2**63 // 1000 - 1
 BITS: Mapping[str, int] = {"int": 31, "long": 63}
 """{type: bits of its numbers, but for the sign}."""
 _TEXTS = ("bytes", "string")
+
+
+def limits(node: Node) -> tuple[int, int, int]:
+    """Return the least and the most that a whole number of this type may be, and how many of Spark's units one is."""
+    if node.logical in DAYS:
+        return 0, DAYS[node.logical] - 1, 1
+    if node.logical in MILLIS:
+        return -MOST_MILLIS, MOST_MILLIS, 1000
+    return -(2 ** BITS[node.kind]), 2 ** BITS[node.kind] - 1, 1
 
 
 def check(form: str, writer: Node, reader: Node, path: str = "") -> None:

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from eos.schema.avro_columns import structs
-from eos.schema.avro_text import DAYS, MILLIS, Node
-from eos.schema.conversions import BITS, MOST_MILLIS, decimal
+from eos.schema.avro_text import Node
+from eos.schema.conversions import BITS, decimal, limits
 from eos.schema.errors import Wrong
 from eos.schema.json_objects import Objects
 from eos.schema.vector_columns import Unsure
@@ -91,13 +91,8 @@ def _present(node: Node, kind: pa.DataType, objects: Objects) -> _Present:
         return _list(items, kind) if node.kind == "array" else _map(items, kind)
     if node.logical == "decimal":
         return _of(frozenset({int, Decimal}), lambda values: pa.array([decimal(node, one, "") for one in values], kind))
-    if node.logical in DAYS:
-        return _of(_KINDS[node.kind], lambda values: _whole(values, 0, DAYS[node.logical] - 1, 1, kind))
-    if node.logical in MILLIS:
-        return _of(_KINDS[node.kind], lambda values: _whole(values, -MOST_MILLIS, MOST_MILLIS, 1000, kind))
     if node.kind in BITS:
-        most = 2 ** BITS[node.kind]
-        return _of(_KINDS[node.kind], lambda values: _whole(values, -most, most - 1, 1, kind))
+        return _of(_KINDS[node.kind], lambda values: _whole(values, *limits(node), kind))
     if node.kind in ("float", "double"):
         return _of(_KINDS[node.kind], lambda values: _real(values, kind))
     if node.kind == "enum":

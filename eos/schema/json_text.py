@@ -65,7 +65,7 @@ class JsonData(Data):
 
     @cached_property
     def controls(self) -> Places:
-        """The places of all control characters in the values, of which a text may have none."""
+        """The places of all control characters in the values. A text may have none."""
         given = self.raw[: self.size]
         if given.min(initial=0xFF) > _LAST_CONTROL:
             return np.empty(0, np.int64)
@@ -142,7 +142,7 @@ def _to_quote(data: JsonData, at: Places) -> Places:
 
 
 def _quotes(window: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return bits of which the lowest lies in the first byte that is a quote; 0 where none is."""
+    """Return a number whose lowest bit lies in the first byte that is a quote; 0 where none is."""
     others = window ^ _QUOTES
     return (others - _ONES) & ~others & _TOPS
 
@@ -159,6 +159,19 @@ def _digits(data: Data, at: Places) -> tuple[npt.NDArray[np.uint64], Places]:
     return window, _bytes_before(((window + _OVER_NINE) | window) & _TOPS)  # what it carries comes after the first hit
 
 
+def _some_digits(data: Data, at: Places) -> tuple[npt.NDArray[np.uint64], Places]:
+    """Return the same, where a number must have a digit at least."""
+    window, digits = _digits(data, at)
+    if digits.min(initial=1) == 0:
+        raise Unsure
+    return window, digits
+
+
+def _refuse_leading_zero(window: npt.NDArray[np.uint64], digits: Places) -> None:
+    if ((digits > 1) & (window & _U(0xFF) == 0)).any():
+        raise Unsure
+
+
 def _valued(window: npt.NDArray[np.uint64], digits: Places) -> npt.NDArray[np.uint64]:
     """Return the number that so many digits make."""
     number = window << (_U(64) - digits.astype(np.uint64) * _U(8))  # all by 64 bits leave 0, in numpy
@@ -168,24 +181,19 @@ def _valued(window: npt.NDArray[np.uint64], digits: Places) -> npt.NDArray[np.ui
 
 
 def _signed(cursor: Cursor) -> Flags:
-    """Move over white space and a sign; return where the sign was. The next byte is a digit, and no 0 before others."""
+    """Move over white space and a sign; return where the sign was."""
     negative: Flags = following(cursor) == MINUS
     if negative.any():
         cursor.move(cursor.at + negative)
     return negative
 
 
-def _refuse_zeros(window: npt.NDArray[np.uint64], digits: Places) -> None:
-    if digits.min(initial=1) == 0 or ((digits > 1) & (window & _U(0xFF) == 0)).any():
-        raise Unsure
-
-
 def whole(cursor: Cursor) -> Places:
     """Read whole numbers of 64 bits."""
     negative = _signed(cursor)
     data, at = cursor.data, cursor.at
-    window, size = _digits(data, at)
-    _refuse_zeros(window, size)
+    window, size = _some_digits(data, at)
+    _refuse_leading_zero(window, size)
     number = _valued(window, size)
     long = np.flatnonzero(size == 8)
     while len(long):
@@ -202,13 +210,11 @@ def whole(cursor: Cursor) -> Places:
     return np.where(negative, -found, found) if negative.any() else found
 
 
-def _run(data: Data, at: Places, *, whole: bool = False) -> Places:
-    """Return how many digits follow: one at least; of a whole number, no 0 before others."""
-    window, sizes = _digits(data, at)
-    if sizes.min(initial=1) == 0:
-        raise Unsure
-    if whole:
-        _refuse_zeros(window, sizes)
+def _run(data: Data, at: Places, *, leading_zero: bool = True) -> Places:
+    """Return how many digits follow, one at least. Args: the places; whether the first of several may be 0."""
+    window, sizes = _some_digits(data, at)
+    if not leading_zero:
+        _refuse_leading_zero(window, sizes)
     long = np.flatnonzero(sizes == 8)
     while len(long):
         data.count_step(len(long))
@@ -222,7 +228,7 @@ def real(cursor: Cursor) -> Numbers:
     """Read numbers, as 64 bits of a float; Arrow rounds them right. Those beyond are infinite."""
     negative = _signed(cursor)
     data, at = cursor.data, cursor.at
-    end = at + _run(data, at, whole=True)
+    end = at + _run(data, at, leading_zero=False)
     there = np.flatnonzero(data.raw[end] == DOT)
     if len(there):
         end[there] += 1 + _run(data, end[there] + 1)

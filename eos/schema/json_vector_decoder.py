@@ -18,18 +18,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos.pulsar.wire.fields import Flags, Places
-from eos.schema.avro_columns import repeated, structs
-from eos.schema.avro_text import DAYS, MILLIS, Node
-from eos.schema.conversions import BITS, MOST_MILLIS, unwritten
+from eos.schema.avro_columns import repeated
+from eos.schema.avro_text import Node
+from eos.schema.conversions import BITS, limits, unwritten
 from eos.schema.errors import Wrong
 from eos.schema.json_fields import field_value
 from eos.schema.json_text import (
     ARRAY,
     COLON,
     COMMA,
+    FALSE,
     NULL,
     OBJECT,
     QUOTE,
+    TRUE,
     JsonData,
     boolean,
     expect,
@@ -46,11 +48,10 @@ from eos.schema.vector_columns import (
     NumberColumn,
     Numbers,
     OptionalColumn,
-    Pieces,
+    StructColumn,
     Unsure,
     VectorColumn,
     plain,
-    spread,
 )
 
 _KEY = re.compile(rb'[ \t\r\n]*"([^"\x00-\x1f]*)"[ \t\r\n]*:')
@@ -60,7 +61,7 @@ _DTYPES: dict[str, Any] = {"int": np.int32, "long": np.int64}
 
 
 def top_column(node: Node, kind: pa.DataType) -> VectorColumn:
-    """Return an empty column for whole values, of which any may be null. Args, Raises: as of `vector_column`."""
+    """Return an empty column for whole values; any may be null. Args, Raises: as of `vector_column`."""
     return _Nullable(_inner(node, kind))
 
 
@@ -91,11 +92,7 @@ def _inner(node: Node, kind: pa.DataType) -> VectorColumn:
 
 
 def _whole(node: Node) -> Callable[[Cursor], Numbers]:
-    least, most, factor = -(2 ** BITS[node.kind]), 2 ** BITS[node.kind] - 1, 1
-    if node.logical in DAYS:
-        least, most = 0, DAYS[node.logical] - 1
-    elif node.logical in MILLIS:
-        least, most, factor = -MOST_MILLIS, MOST_MILLIS, 1000
+    least, most, factor = limits(node)
 
     def one(cursor: Cursor) -> Numbers:
         found = whole(cursor)
@@ -216,40 +213,40 @@ def _going_on(cursor: Cursor, going: Any, here: Cursor, closes: int) -> tuple[An
     return going[on], here.only(on)
 
 
-class _Record:
-    """Records."""
+class _Record(StructColumn):
+    """Records. Each field is optional: whether a value has it is known once the value is read."""
 
     def __init__(self, node: Node, kind: pa.DataType) -> None:
         """Args: the schema; the Arrow type. Raises Unsure where a default is wrong."""
-        self._fields, self._kind = node.fields, kind
         self._names = {(field.given or field.name).encode(): field.name for field in node.fields}
-        self._columns = {field.name: vector_column(field.node, kind.field(field.name).type) for field in node.fields}
-        self._present = {field.name: Pieces(np.bool_) for field in node.fields}
-        defaults = {field.name: (field.node, field.default) for field in node.fields if field.default is not None}
+        self._nullable = {field.name for field in node.fields if field.node.nullable}
+        self._members = {
+            field.name: OptionalColumn(vector_column(field.node, kind.field(field.name).type)) for field in node.fields
+        }
+        given = {field.name: (field.node, field.default) for field in node.fields if field.default is not None}
         try:
-            self._defaults = {
-                name: field_value(unwritten(of), default, name) for name, (of, default) in defaults.items()
-            }
+            defaults = {name: field_value(unwritten(of), default, name) for name, (of, default) in given.items()}
         except Wrong as error:
             raise Unsure from error
-        self._unknown: list[VectorColumn] = []
-        self._count = self._splits = 0
+        super().__init__(list(self._members.items()), defaults, kind)
+        self._splits = 0
 
     def read(self, cursor: Cursor) -> None:
         """Read one value at each place, as of VectorColumn."""
         expect(cursor, OBJECT[0])
-        start, self._count = cursor.at, self._count + len(cursor.at)
-        seen = {name: np.zeros(len(start), np.bool_) for name in self._columns}
+        start = cursor.at
+        self._count += len(start)
+        seen = {name: np.zeros(len(start), np.bool_) for name in self._members}
         empty = following(cursor) == OBJECT[1]
         cursor.move(cursor.at + empty)
         going = np.flatnonzero(~empty)
         here = cursor.only(going)
         while len(going):
-            going, here = self._members(cursor, going, here, seen)
+            going, here = self._next_member(cursor, going, here, seen)
         for name, flags in seen.items():
-            self._present[name].add(start, flags)
+            self._members[name].present.add(start, flags)
 
-    def _members(self, cursor: Cursor, going: Any, here: Cursor, seen: dict[str, Flags]) -> tuple[Any, Cursor]:
+    def _next_member(self, cursor: Cursor, going: Any, here: Cursor, seen: dict[str, Flags]) -> tuple[Any, Cursor]:
         """Read the key that the first record has next, with its value, in all that have it next."""
         here.data.count_step(len(going))
         key, name = _first_key(here)
@@ -270,49 +267,37 @@ class _Record:
             if flags.any() and flags[going].any():
                 raise Unsure  # twice in one record: the last one counts
             flags[going if len(going) < len(flags) else slice(None)] = True
-            self._columns[ours].read(here)
+            self._members[ours].read(here)
         going, here = _going_on(cursor, going, here, OBJECT[1])
         return (going, here) if rest is None else _both(cursor, (going, here), rest)
 
     def _pass_over(self, cursor: Cursor) -> None:
         """Read a field that the query does not know, if it has one value, of one type in all records."""
-        first = int(following(cursor)[0])
-        makers: dict[int, Callable[[], VectorColumn]] = {
-            QUOTE: lambda: _Text(pa.string()),
-            NULL[0]: lambda: _Nullable(_Text(pa.string())),
-            ord("t"): lambda: NumberColumn(boolean, np.bool_, plain(pa.bool_())),
-            ord("f"): lambda: NumberColumn(boolean, np.bool_, plain(pa.bool_())),
-            OBJECT[0]: _refuse,
-            ARRAY[0]: _refuse,
-        }
-        column = makers.get(first, lambda: NumberColumn(real, np.float64, plain(pa.float64())))()
+        column = _unknown_column(int(following(cursor)[0]))
         column.read(cursor)
-        self._unknown.append(column)
+        self._dropped.append(column)
 
-    def taken(self, present: Flags | None) -> pa.Array:
-        """Return all values, as of VectorColumn."""
-        for column in self._unknown:
-            column.taken(None)  # a text that is none is an error, whether or not it is asked for
-        mask = np.zeros(self._count, np.bool_) if present is None else ~present
-        parts = [self._part(field.name, field.node.nullable, len(mask), present) for field in self._fields]
-        return structs(parts, list(self._kind), pa.array(mask))
-
-    def _part(self, name: str, nullable: bool, rows: int, present: Flags | None) -> pa.Array:
+    def _part(self, field: pa.Field, rows: int, present: Flags | None) -> pa.Array:
         """Return a field in all records: null or its default where it is missing."""
-        _, own = self._present[name].ordered()
-        if own.all():
-            return self._columns[name].taken(present)
-        if name in self._defaults:
-            if own.any():
+        member = self._members[field.name]
+        _, own = member.present.ordered()
+        if not own.all():
+            if field.name in self._defaults and not own.any():
+                return repeated(self._defaults[field.name], rows, field.type)
+            if field.name in self._defaults or field.name not in self._nullable:
                 raise Unsure
-            return repeated(self._defaults[name], rows, self._kind.field(name).type)
-        if not nullable:
-            raise Unsure
-        return self._columns[name].taken(own if present is None else spread(own, present))
+        return member.taken(present)
 
 
-def _refuse() -> VectorColumn:
-    raise Unsure
+def _unknown_column(first: int) -> VectorColumn:
+    """Return a column for values of the type that begins with this byte. Records and lists are no numbers: Unsure."""
+    if first == QUOTE:
+        return _Text(pa.string())
+    if first == NULL[0]:
+        return _Nullable(_Text(pa.string()))
+    if first in (TRUE[0], FALSE[0]):
+        return NumberColumn(boolean, np.bool_, plain(pa.bool_()))
+    return NumberColumn(real, np.float64, plain(pa.float64()))
 
 
 def _first_key(cursor: Cursor) -> tuple[bytes, bytes]:

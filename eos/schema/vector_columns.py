@@ -289,13 +289,13 @@ class StructColumn:
         for column in self._dropped:
             column.taken(None)  # a text that is none is an error, whether or not it is asked for
         mask = np.zeros(self._count, np.bool_) if present is None else ~present
-        parts = [
-            self._columns[field.name].taken(present)
-            if field.name in self._columns
-            else repeated(self._defaults[field.name], len(mask), field.type)
-            for field in self._kind
-        ]
+        parts = [self._part(field, len(mask), present) for field in self._kind]
         return structs(parts, list(self._kind), pa.array(mask))
+
+    def _part(self, field: pa.Field, rows: int, present: Flags | None) -> pa.Array:
+        if field.name in self._columns:
+            return self._columns[field.name].taken(present)
+        return repeated(self._defaults[field.name], rows, field.type)
 
 
 class OptionalColumn:

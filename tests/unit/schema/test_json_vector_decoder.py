@@ -6,6 +6,7 @@ import json
 import math
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -66,22 +67,15 @@ def test_what_is_no_such_value_is_left_to_the_last_word(kind: Any, good: str, wr
                 of(kind, *values)
 
 
-def test_after_some_calls_that_are_not_read_in_step_a_parser_is_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[int] = []
-    in_step = JsonDecoder._in_step
-
-    def watched(self: JsonDecoder, values: pa.Array) -> pa.Array:
-        tried.append(len(values))
-        return in_step(self, values)
-
-    monkeypatch.setattr(JsonDecoder, "_in_step", watched)
+def test_after_some_calls_that_are_not_read_in_step_a_parser_is_asked_at_once() -> None:
     reader = _decoder("double")
     odd, plain = (pa.array([b'{"f":%s}' % text] * FEWEST) for text in (b'"NaN"', b"1"))
-    for _ in range(4 + 60):
-        assert math.isnan(reader.decode(odd)[0].as_py()["f"])
-    assert len(tried) == 4
-    assert [reader.decode(plain)[0].as_py() for _ in range(3)] == [{"f": 1.0}] * 3
-    assert len(tried) == 7
+    with patch.object(reader, "_in_step", wraps=reader._in_step) as tried:
+        for _ in range(4 + 60):
+            assert math.isnan(reader.decode(odd)[0].as_py()["f"])
+        assert tried.call_count == 4
+        assert [reader.decode(plain)[0].as_py() for _ in range(3)] == [{"f": 1.0}] * 3
+        assert tried.call_count == 7
 
 
 def test_numbers_are_read_to_the_last_digit() -> None:
