@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from eos.local import LocalPulsar, checks
 from eos.local.jars import PULSAR_VERSION
-from eos.spark.capabilities import Fact, installed, minor
+from eos.spark.capabilities import Fact, installed
 from tests.planner import run_test_while_late
 from tests.proxy import PulsarProxy
 from tests.regions import Regions, two_regions
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.jvm)
         for need in item.iter_markers("needs"):
             fact: Fact = need.args[0]
-            if minor(installed() or "") < fact.since:
+            if not fact.is_here():
                 item.add_marker(pytest.mark.skip(reason=f"Spark {installed()} lacks {fact.what}"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: ("integration" in item.path.parts, item.path not in slow))

@@ -40,6 +40,10 @@ class Fact(NamedTuple):
     since: tuple[int, int]
     what: str
 
+    def is_here(self) -> bool:
+        """Whether the Spark that is installed has it."""
+        return minor(installed() or "") >= self.since
+
 
 TABLE: Final[Mapping[Capability, Fact]] = {
     # 4.1 knows the option, but has it off and compares in part only.
@@ -86,7 +90,7 @@ def minor(version: str) -> tuple[int, int]:
 
 def has(capability: Capability) -> bool:
     """Whether the Spark that is installed can do this."""
-    return minor(installed() or "") >= TABLE[capability].since
+    return TABLE[capability].is_here()
 
 
 def require(capability: Capability, wanted_by: str, instead: str) -> None:

@@ -74,7 +74,7 @@ def read_snapshot(data: bytes) -> RocksDbSnapshot:
     if METADATA not in members:
         raise Damaged(f"the zip has no {METADATA}. It has {', '.join(sorted(members)) or 'nothing'}")
     version, _, text = members[METADATA].partition(b"\n")
-    known = 2 if _is_of_spark_4_0(text) else 1
+    known = 2 if version != b"v1" and _is_of_spark_4_0(text) else 1
     read_version(f"the zip's {METADATA}", version, known)
     try:
         said = json.loads(text)
