@@ -13,6 +13,7 @@ Of use without Pulsar and Spark. It speaks version 2 of the bookies' protocol, w
 from eos.bookkeeper.errors import (
     BookieUnauthorized,
     BookieUnavailable,
+    BookieUntrusted,
     EntryDamaged,
     EntryMissing,
     LedgerReadError,
@@ -28,6 +29,7 @@ __all__ = [
     "Authentication",
     "BookieUnauthorized",
     "BookieUnavailable",
+    "BookieUntrusted",
     "Bookies",
     "Digest",
     "EntryDamaged",

@@ -5,7 +5,8 @@ LedgerReadError
 ├── EntryDamaged         a replica has the entry, and no replica has it undamaged
 ├── BookieUnavailable    a replica did not answer, and no other one has the entry: nothing is proved
 │   └── BookieClosed         it closed the connection in place of an answer
-├── BookieUnauthorized   a bookie refuses this client, or the client the bookie, and no other one has the entry
+├── BookieUnauthorized   a bookie refuses this client, and no other one has the entry
+│   └── BookieUntrusted      this client refuses the bookie: it does not trust its certificate
 └── MetadataUnreadable   the metadata of a ledger can't be read, or don't name the entry
 """
 
@@ -35,7 +36,11 @@ class BookieClosed(BookieUnavailable):
 
 
 class BookieUnauthorized(LedgerReadError):
-    """A bookie refuses this client's credentials, or wants some, or its certificate is not trusted here."""
+    """A bookie refuses this client's credentials, or wants some."""
+
+
+class BookieUntrusted(BookieUnauthorized):
+    """A bookie's certificate is signed by no authority that this client trusts, or made for another host."""
 
 
 class MetadataUnreadable(LedgerReadError):

@@ -11,7 +11,7 @@ from typing import cast
 import pyarrow as pa
 import pytest
 
-from eos.bookkeeper import Bookies, BookieUnauthorized, BookieUnavailable, LedgerReader, by_map
+from eos.bookkeeper import Bookies, BookieUnauthorized, BookieUnavailable, BookieUntrusted, LedgerReader, by_map
 from eos.bookkeeper.net.zookeeper import ZooKeeperMetadata
 from eos.by_name.data_source import PulsarDataSource
 from eos.errors import InvalidInput
@@ -115,12 +115,13 @@ def test_a_bookie_lets_in_who_comes_with_tls_and_a_certificate_of_its_role(
     address = f"127.0.0.1:{port}"
     assert read(pulsar, topic, address, tls("job")) == ROWS
     without = ssl.create_default_context(cafile=certificates / f"{AUTHORITY}.pem")
+    with pytest.raises(BookieUnauthorized, match=r"bk0test refuses this client .*does not let this client read ledger"):
+        read(pulsar, topic, address, None)
     for where, context, said in (
-        (address, None, "does not let this client read ledger"),
         (address, tls("job", "other"), "certificate verify failed"),
         (f"localhost:{port}", tls("job"), "Hostname mismatch"),
     ):
-        with pytest.raises(BookieUnauthorized, match=f"bk0test refuses this client .*{said}"):
+        with pytest.raises(BookieUntrusted, match=f"bk0test is not trusted by this client .*{said}"):
             read(pulsar, topic, where, context)
     for context in (without, tls("norole")):
         # The bookie says why and closes the connection. A client that still writes may miss what it said.

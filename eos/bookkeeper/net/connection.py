@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from eos.bookkeeper.errors import BookieClosed, BookieUnauthorized, BookieUnavailable
+from eos.bookkeeper.errors import (
+    BookieClosed,
+    BookieUnauthorized,
+    BookieUnavailable,
+    BookieUntrusted,
+    LedgerReadError,
+)
 from eos.bookkeeper.wire import frames
 from eos.bookkeeper.wire.frames import BookieAnswer, BookieFrames, Code
 
@@ -59,7 +65,7 @@ class BookieConnection:
             timeout_s: how long the answers to a request may take, or their next LEAST_BYTES, and connecting too. It
                 must be above 0.
 
-        Raises BookieUnavailable, BookieUnauthorized.
+        Raises BookieUnavailable; BookieUnauthorized, BookieUntrusted among it.
         """
         self._name = "{}:{}".format(*address)
         self._frames = BookieFrames(max_frame_bytes)
@@ -136,7 +142,7 @@ class BookieConnection:
                 told = f"sent {self._come} bytes" if self._come else "did not answer"
                 raise BookieUnavailable(f"the bookie {self._name} {told} within {self._timeout_s:g} s") from error
             except OSError as error:
-                if refused(error):
+                if _is_alert(error):  # of TLS 1.3, where a bookie looks at a client's certificate after the handshake
                     raise BookieUnauthorized(f"the bookie {self._name} refuses this client ({error})") from error
                 raise BookieClosed(f"the connection to the bookie {self._name} is lost: {error}") from error
             if not data:
@@ -159,8 +165,7 @@ class BookieConnection:
             self._socket.settimeout(self._timeout_s)
             self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         except (OSError, ValueError) as error:
-            kind = BookieUnauthorized if refused(error) else BookieUnavailable
-            raise kind(f"TLS with the bookie {self._name} failed: {error}") from error
+            raise _kind_of(error)(f"TLS with the bookie {self._name} failed: {error}") from error
 
     def _authenticate(self, authentication: Authentication) -> None:
         payload = authentication.answer(None)
@@ -181,8 +186,13 @@ class BookieConnection:
         )
 
 
-def refused(error: Exception) -> bool:
-    """Whether TLS failed because one side does not trust the other's certificate, so that no new try can succeed."""
+def _kind_of(error: Exception) -> type[LedgerReadError]:
+    """Return what a failed handshake proves: where one side does not trust the other, no new try can succeed."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return True
+        return BookieUntrusted
+    return BookieUnauthorized if _is_alert(error) else BookieUnavailable
+
+
+def _is_alert(error: Exception) -> bool:
+    """Whether the bookie ended TLS and said why."""
     return isinstance(error, ssl.SSLError) and "_ALERT_" in (error.reason or "")

@@ -22,6 +22,7 @@ from eos.bookkeeper.errors import (
     BookieClosed,
     BookieUnauthorized,
     BookieUnavailable,
+    BookieUntrusted,
     EntryDamaged,
     EntryMissing,
     LedgerReadError,
@@ -52,6 +53,7 @@ class Evidence(Enum):
     DAMAGED = "has it damaged"
     SILENT = "could not be asked"
     REFUSES = "refuses this client"
+    UNTRUSTED = "is not trusted by this client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,8 @@ class LedgerReader:
     def read(self, first: int, last: int) -> Iterator[Entries]:
         """Yield the entries from `first` to `last`, both included, in order.
 
-        Raises EntryMissing, EntryDamaged, BookieUnavailable, BookieUnauthorized, MetadataUnreadable.
+        Raises EntryMissing, EntryDamaged, BookieUnavailable, BookieUnauthorized (BookieUntrusted among it),
+        MetadataUnreadable.
         """
         under_way: deque[Future[BoundedRange]] = deque()
         following = first
@@ -202,6 +205,8 @@ class LedgerReader:
             answers = self._ask(bookie, metadata, entry, count, wanted)
         except BookieUnavailable as error:
             return Denial(Evidence.SILENT, str(error))
+        except BookieUntrusted as error:
+            return Denial(Evidence.UNTRUSTED, str(error))
         except BookieUnauthorized as error:
             return Denial(Evidence.REFUSES, str(error))
         payloads: list[bytes] = []
@@ -283,6 +288,11 @@ def verdict(ledger: int, entry: int, denials: Mapping[str, Denial], stale: EosEr
         return BookieUnauthorized(
             f"{where} can't be read, because {told}. Give credentials that the bookies know, "
             "or read through the brokers"
+        )
+    if Evidence.UNTRUSTED in kinds:
+        return BookieUntrusted(
+            f"{where} can't be read, because {told}. Trust the authority that signed the bookies' certificates, reach "
+            "each bookie by a name that its certificate has, or read through the brokers"
         )
     if Evidence.DAMAGED in kinds:
         return EntryDamaged(f"{where} is damaged on each bookie that has it ({told})")

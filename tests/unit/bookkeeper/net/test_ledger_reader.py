@@ -13,6 +13,7 @@ import pytest
 from eos.bookkeeper.errors import (
     BookieUnauthorized,
     BookieUnavailable,
+    BookieUntrusted,
     EntryDamaged,
     EntryMissing,
     LedgerReadError,
@@ -306,7 +307,7 @@ def test_tls_protects_each_answer_and_none_that_came_before_it_counts(
     bookies[0].tls = tls[0]
     assert read(LedgerReader(connect(tls=tls[1]), metadata)) == WHOLE
     untrusting = ssl.create_default_context()
-    with pytest.raises(BookieUnauthorized, match="certificate verify failed"):
+    with pytest.raises(BookieUntrusted, match=r"certificate verify failed.*Trust the authority that signed"):
         read(LedgerReader(connect(tls=untrusting), metadata))
     for injected in (b"\0", b"\0\0\0\1?"):  # the beginning of a frame, and a whole one
         bookies[0].before_tls = injected
@@ -354,6 +355,8 @@ def test_the_verdict_is_a_loss_only_where_each_replica_said_so(kinds: tuple[Evid
         expected = BookieUnavailable
     elif Evidence.REFUSES in kinds:
         expected = BookieUnauthorized
+    elif Evidence.UNTRUSTED in kinds:
+        expected = BookieUntrusted
     elif Evidence.DAMAGED in kinds:
         expected = EntryDamaged
     assert type(verdict(LEDGER, 3, denials)) is expected
