@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -17,7 +18,20 @@ from tests.benchmarks.readers import Reading, fill
 from tests.benchmarks.rounds import Timed, take_turns
 from tests.benchmarks.source_plan import PARTITIONS, Case, SourcePlan
 
-BROKERS, BOOKIES = "through_brokers", "from_bookies"
+BROKERS, BOOKIES, IDLE = "through_brokers", "from_bookies", "idle"
+_IDLE_S = 5.0
+
+
+@dataclass
+class _Idle:
+    """Nobody reads: what the processes use by themselves. Attributes: its name; the rows of a read."""
+
+    name: str
+    rows: int
+
+    def run(self) -> int:
+        time.sleep(_IDLE_S)
+        return self.rows
 
 
 def compare(session: SparkSession, plan: SourcePlan) -> dict[str, dict[str, Timed]]:
@@ -39,7 +53,7 @@ def _turns(session: SparkSession, plan: SourcePlan, case: Case, cluster: LocalCl
         for name, way in ways.items()
     ]
     return take_turns(
-        contenders,
+        [*contenders, _Idle(IDLE, case.rows)],
         plan,
         f"segments, {case.name}",
         case.rows,

@@ -77,7 +77,7 @@ def test_few_columns_are_compared_with_every_column_of_the_same_topic(plan: Sour
 def test_history_is_read_both_ways_and_the_cpu_of_each_process_is_there(plan: SourcePlan, found: Any) -> None:
     for case in (plan.large, plan.small):
         ways = found["rounds"][f"{SEGMENTS}_{case.name}"]
-        assert ways.keys() == {segment_reads.BROKERS, segment_reads.BOOKIES}
+        assert ways.keys() == {segment_reads.BROKERS, segment_reads.BOOKIES, segment_reads.IDLE}
         for one in ways.values():
             assert one["rows"] == case.rows
             assert len(one["brokers_cpu_seconds"]) == len(one["bookies_cpu_seconds"]) == plan.rounds

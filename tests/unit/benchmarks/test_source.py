@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tests.benchmarks import column_reads, page, source_results
 from tests.benchmarks.rounds import Timed, take_turns
-from tests.benchmarks.segment_reads import BOOKIES, BROKERS
+from tests.benchmarks.segment_reads import BOOKIES, BROKERS, IDLE
 from tests.benchmarks.source_plan import LARGE, SMALL, SourcePlan
 from tests.benchmarks.source_table import show
 from tests.benchmarks.state import merge
@@ -31,6 +31,10 @@ def timed(*cpu_seconds: float) -> Timed:
 
 def parts(client: float, brokers: float, bookies: float) -> Timed:
     return replace(timed(client), broker_cpu_seconds=(brokers,), bookie_cpu_seconds=(bookies,))
+
+
+SEGMENTS = {BROKERS: parts(2, 3, 5), BOOKIES: parts(1, 0.5, 1), IDLE: parts(1, 0.2, 0.1)}
+"""Through the brokers 4 s, from the bookies 2 s, and idle brokers use 0.1 s of CPU a second."""
 
 
 @pytest.fixture
@@ -56,7 +60,7 @@ def found() -> dict[str, Any]:
         ),
         source_results.columns({column_reads.EVERY: timed(4, 5, 4), "key": timed(2, 2, 2), "count": timed(1, 1, 1)}),
         source_results.one_row(batches),
-        source_results.segments({case.name: {BROKERS: parts(2, 3, 5), BOOKIES: parts(1, 0.5, 1)} for case in CASES}),
+        source_results.segments({case.name: SEGMENTS for case in CASES}),
     ):
         merge(made, part)
     return made
@@ -74,8 +78,10 @@ def test_ratios_are_of_cpu_and_each_is_said_as_its_aim_is(found: dict[str, Any])
         "count_over_every_column": 0.25,
         "bookies": 0.25,
         "broker_cpu": 0.167,
+        "broker_cpu_beyond_idle": 0.115,
         "bookies_small": 0.25,
         "broker_cpu_small": 0.167,
+        "broker_cpu_beyond_idle_small": 0.115,
     }
     assert found["ratios"].keys() == source_results.AIMS.keys()
     assert found["ratios_of_rounds"]["java_source"] == {"min": 0.5, "median": 0.75, "max": 2.0}
@@ -93,7 +99,7 @@ def test_the_page_and_the_terminal_show_the_same_figures(found: dict[str, Any]) 
     console = Console(record=True, width=200)
     show(console, found)
     shown = console.export_text()
-    for figure in ("10.00", "1.25", "≥ 0.6", "16", "≤ 20", "json, nested", "0.167"):
+    for figure in ("10.00", "1.25", "≥ 0.6", "16", "≤ 20", "json, nested", "0.167", "0.115"):
         assert figure in written
         assert figure in shown
 
