@@ -38,14 +38,21 @@ def pytest_configure() -> None:
         checks._PICKED_FROM = checks._PICKED_FROM[number::workers]
 
 
+_EXAMPLES = {"models", "property", "fuzz"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test that takes the Spark session, which `make check` must not need, and put the files into order.
 
     What an older Spark lacks for a test is the reason for which it is passed over there. The newest lacks nothing.
 
     Slow files come before the other integration tests: a worker that took one last would work alone for minutes.
+
+    Tests that try many examples of what unit tests try, too, count for no coverage: it doubled their time.
     """
     for item in items:
+        if not _EXAMPLES.isdisjoint(item.path.parts):
+            item.add_marker(pytest.mark.no_cover)
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.jvm)
         for need in item.iter_markers("needs"):
