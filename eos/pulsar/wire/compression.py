@@ -22,6 +22,7 @@ TYPES: dict[Compression, CompressionType] = {
     "zstd": CompressionType.ZSTD,
     "snappy": CompressionType.SNAPPY,
 }
+_NONE = TYPES["none"]
 _NAMES: dict[int, Compression] = {number: name for name, number in TYPES.items()}
 MAX_BYTES = 128 * 1024 * 1024
 """Bytes that an entry may have once it is decompressed, and a message whose chunks are put together, unless the caller
@@ -78,7 +79,7 @@ def decompress(data: Buffer, compression: int, uncompressed_size: int, most: int
 
     Raises DamagedFrame for a compression we don't know, for more bytes, and for others than decompress to that size.
     """
-    size = len(data) if compression == CompressionType.NONE else uncompressed_size
+    size = len(data) if compression == _NONE else uncompressed_size
     if size > most:
         raise DamagedFrame(f"a message of {size:,} bytes once decompressed, by its metadata; {most:,} are taken")
     name = _NAMES.get(compression)

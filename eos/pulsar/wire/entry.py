@@ -48,8 +48,7 @@ class Entry:
             return cls(where, MessageMetadata(), b"", _HEADER_BYTES, topic, damage=frame.damage)
         if frame.metadata is None or frame.payload is None:
             raise DamagedFrame(f"entry {where} of {topic} came without a message")
-        size = _HEADER_BYTES + frame.metadata.ByteSize() + len(frame.payload)
-        return cls(where, frame.metadata, frame.payload, size, topic)
+        return cls(where, frame.metadata, frame.payload, frame.size, topic)
 
     @property
     def num_messages(self) -> int:
@@ -64,8 +63,10 @@ class Entry:
     @property
     def credible(self) -> bool:
         """Whether it can have as many messages as it says, by which the broker has counted its permits."""
-        most = max(self.metadata.uncompressed_size, len(self.packed)) // _MESSAGE_BYTES
-        return not self.damage and 0 <= self.num_messages <= max(1, most)
+        messages, size = self.metadata.num_messages_in_batch, len(self.packed)
+        if messages * _MESSAGE_BYTES > size:
+            size = max(self.metadata.uncompressed_size, size)
+        return not self.damage and 0 <= messages <= max(1, size // _MESSAGE_BYTES)
 
     @property
     def unpacked_size(self) -> int:

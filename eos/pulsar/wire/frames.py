@@ -28,8 +28,9 @@ DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 FRAME_PADDING = 10 * 1024
 """Bytes by which a frame may exceed the maximum message size (Commands.MESSAGE_SIZE_FRAME_PADDING)."""
 
-_MAGIC_CHECKSUM = 0x0E01
-_MAGIC_BROKER_ENTRY = 0x0E02
+_MAGIC_CHECKSUM = b"\x0e\x01"
+_MAGIC_BROKER_ENTRY = b"\x0e\x02"
+_MESSAGE = BaseCommand.Type.MESSAGE
 _REQUIRED: tuple[Literal["producer_name", "sequence_id", "publish_time"], ...] = (
     "producer_name",
     "sequence_id",
@@ -40,8 +41,7 @@ damage."""
 
 _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")
-_MAGIC = struct.Struct(">H")
-_CHECKSUM_HEADER = struct.Struct(">HI")
+_CHECKSUM_BYTES = 6  # the magic number, and the checksum
 _TLS_RECORDS = (0x15, 0x16)  # alert, handshake (RFC 8446, 5.1)
 _TLS_MAJOR = 0x03
 
@@ -54,12 +54,14 @@ class Frame:
         command: its command; `command.type` may be a number this module has no name for.
         metadata: a message's metadata; None unless the frame carries a message.
         payload: a message's bytes, still compressed; None unless the frame carries a message.
+        size: bytes of a message as it is stored: checksum, metadata and payload; 0 unless the frame carries one.
         damage: what is wrong with the message that a MESSAGE frame should carry; "" where nothing is.
     """
 
     command: BaseCommand
     metadata: MessageMetadata | None = None
     payload: Buffer | None = None
+    size: int = 0
     damage: str = ""
 
 
@@ -78,7 +80,7 @@ def encode_message(command: BaseCommand, metadata: MessageMetadata, payload: Seq
     described = metadata.SerializeToString()
     sized = _SIZE.pack(len(described)) + described
     checksum = crc32c([sized, *payload])
-    tail = _CHECKSUM_HEADER.pack(_MAGIC_CHECKSUM, checksum) + sized
+    tail = _MAGIC_CHECKSUM + _SIZE.pack(checksum) + sized
     total = 4 + len(body) + len(tail) + sum(len(part) for part in payload)
     return [_SIZES.pack(total, len(body)) + body + tail, *payload]
 
@@ -99,7 +101,9 @@ class FrameDecoder:
 
     def __init__(self, max_frame_size: int = DEFAULT_MAX_MESSAGE_SIZE + FRAME_PADDING) -> None:
         self.max_frame_size = max_frame_size
-        self._pending = bytearray()
+        self._parts: list[bytes] = []  # received, and not yet a frame
+        self._received = 0
+        self._wanted = _SIZE.size  # bytes without which there is no frame
 
     def feed(self, data: Buffer) -> list[Frame]:
         """Take the next received bytes; return the frames that they complete, in order.
@@ -107,34 +111,36 @@ class FrameDecoder:
         Raises DamagedFrame for the first of them; frames before a damaged one are returned, and the next call
         raises. The decoder is of no use after that.
         """
-        self._pending += data
-        frames: list[Frame] = []
-        start = 0
-        with memoryview(self._pending) as view:
-            while len(view) - start >= 4:
-                end = start + 4 + _SIZE.unpack_from(view, start)[0]
-                try:
-                    frame = self._frame(view, start, end)
-                except DamagedFrame:
-                    if not frames:
-                        raise
-                    break
-                if frame is None:
-                    break
-                frames.append(frame)
-                start = end
-        del self._pending[:start]
+        self._parts.append(bytes(data))
+        self._received += len(data)
+        if self._received < self._wanted:
+            return []
+        received = b"".join(self._parts)  # once for a large frame, however many parts it comes in
+        frames, start = self._frames(received)
+        self._parts = [received[start:]]
+        self._received -= start
         return frames
 
-    def _frame(self, view: memoryview, start: int, end: int) -> Frame | None:
-        """Return the frame that begins at `start`, None while it is not all there. Raises DamagedFrame."""
-        total = end - start - 4
-        if total > self.max_frame_size:
-            raise DamagedFrame(_foreign(bytes(view[start : start + 4])) or self._too_large(total))
-        if end > len(view):
-            return None
-        with view[start + 4 : end] as body:
-            return _decode(body)
+    def _frames(self, received: bytes) -> tuple[list[Frame], int]:
+        """Return the frames, and where the last one ends. Raises DamagedFrame where the first one is damaged."""
+        frames: list[Frame] = []
+        start, self._wanted = 0, _SIZE.size
+        while len(received) - start >= _SIZE.size:
+            total = _SIZE.unpack_from(received, start)[0]
+            end = start + _SIZE.size + total
+            try:
+                if total > self.max_frame_size:
+                    raise DamagedFrame(_foreign(received[start : start + 4]) or self._too_large(total))
+                if end > len(received):
+                    self._wanted = end - start
+                    break
+                frames.append(_decode(received, start + _SIZE.size, end))
+            except DamagedFrame:
+                if not frames:
+                    raise
+                break
+            start = end
+        return frames, start
 
     def _too_large(self, total: int) -> str:
         return f"a frame of {total} bytes. The limit is {self.max_frame_size}"
@@ -149,45 +155,50 @@ def _foreign(begin: bytes) -> str | None:
     return None
 
 
-def _decode(body: memoryview) -> Frame:
+def _decode(received: bytes, start: int, end: int) -> Frame:
+    """Return the frame that lies, after its total, between these places."""
     try:
-        rest = _end(body, 0)
-        command = BaseCommand.FromString(bytes(body[4:rest]))
-    except (struct.error, DecodeError) as error:
-        raise DamagedFrame(f"a frame of {len(body)} bytes can't be read: {error}") from error
-    if rest == len(body):
+        rest = _end(received, start, end)
+        command = BaseCommand.FromString(received[start + _SIZE.size : rest])
+    except (struct.error, DecodeError, DamagedFrame) as error:
+        raise _unreadable(end - start, error) from error
+    if rest == end:
         return Frame(command)
     try:
-        return _message(command, body, rest)
+        return _message(command, received, rest, end)
     except (struct.error, DecodeError, DamagedFrame) as error:
-        if command.type == BaseCommand.Type.MESSAGE:  # which message it is stands in the command
+        if command.type == _MESSAGE:  # which message it is stands in the command
             return Frame(command, damage=str(error))
-        raise DamagedFrame(f"a frame of {len(body)} bytes can't be read: {error}") from error
+        raise _unreadable(end - start, error) from error
 
 
-def _message(command: BaseCommand, body: memoryview, rest: int) -> Frame:
-    (magic,) = _MAGIC.unpack_from(body, rest)
-    if magic == _MAGIC_BROKER_ENTRY:
-        rest = _end(body, rest + 2)
-        (magic,) = _MAGIC.unpack_from(body, rest)
-    expected = None
-    if magic == _MAGIC_CHECKSUM:
-        _, expected = _CHECKSUM_HEADER.unpack_from(body, rest)
-        rest += _CHECKSUM_HEADER.size
-    covered = bytes(body[rest:])
-    if expected is not None and (actual := crc32c([covered])) != expected:
-        raise DamagedFrame(f"checksum {actual:#010x} of a received message. Its frame says {expected:#010x}")
-    end = _end(covered, 0)
-    metadata = MessageMetadata.FromString(covered[4:end])
-    if missing := [name for name in _REQUIRED if not metadata.HasField(name)]:
-        raise DamagedFrame(f"its metadata has no {missing[0]}")
-    return Frame(command, metadata, memoryview(covered)[end:])
+def _unreadable(size: int, error: Exception) -> DamagedFrame:
+    return DamagedFrame(f"a frame of {size} bytes can't be read: {error}")
 
 
-def _end(body: Buffer, at: int) -> int:
-    """Return where a part ends that begins, at `at`, with its size."""
-    (size,) = _SIZE.unpack_from(body, at)
-    end: int = at + 4 + size
-    if end > len(body):
-        raise DamagedFrame(f"a part of {size} bytes at {at} exceeds its frame of {len(body)} bytes")
+def _message(command: BaseCommand, received: bytes, at: int, end: int) -> Frame:
+    """Return the frame of a message that lies between these places. What is read there is cut off at its end."""
+    if received[at : at + 2] == _MAGIC_BROKER_ENTRY:
+        at = _end(received, at + 2, end)
+    if received[at : at + 2] == _MAGIC_CHECKSUM:
+        (expected,) = _SIZE.unpack_from(received, at + 2)
+        covered = received[at + _CHECKSUM_BYTES : end]
+        if (actual := crc32c([covered])) != expected:
+            raise DamagedFrame(f"checksum {actual:#010x} of a received message. Its frame says {expected:#010x}")
+    else:
+        covered = received[at:end]
+    payload = _end(covered, 0, len(covered))
+    metadata = MessageMetadata.FromString(covered[_SIZE.size : payload])
+    has = metadata.HasField  # each entry comes by here
+    if not (has("producer_name") and has("sequence_id") and has("publish_time")):
+        raise DamagedFrame(f"its metadata has no {next(name for name in _REQUIRED if not has(name))}")
+    return Frame(command, metadata, memoryview(covered)[payload:], _CHECKSUM_BYTES + len(covered))
+
+
+def _end(data: bytes, at: int, limit: int) -> int:
+    """Return where a part ends that begins, at `at`, with its size. Raises DamagedFrame beyond the limit."""
+    (size,) = _SIZE.unpack_from(data, at)
+    end: int = at + _SIZE.size + size
+    if end > limit:
+        raise DamagedFrame(f"a part of {size} bytes ends {end - limit} bytes beyond its frame")
     return end
