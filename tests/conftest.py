@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -51,7 +52,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Tests that try many examples of what unit tests try, too, count for no coverage: it doubled their time.
     """
     for item in items:
-        if not _EXAMPLES.isdisjoint(item.path.parts):
+        if _folder(item) in _EXAMPLES:
             item.add_marker(pytest.mark.no_cover)
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.jvm)
@@ -60,7 +61,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if not fact.is_here():
                 item.add_marker(pytest.mark.skip(reason=f"Spark {installed()} lacks {fact.what}"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: ("integration" in item.path.parts, item.path not in slow))
+    items.sort(key=lambda item: (_folder(item) == "integration", item.path not in slow))
+
+
+def _folder(item: pytest.Item) -> str:
+    """Return the folder of tests/ that a test lies in, whatever the folders above the project are called."""
+    return item.path.relative_to(Path(__file__).parent).parts[0]
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
