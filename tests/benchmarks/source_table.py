@@ -10,7 +10,7 @@ from tests.benchmarks import column_reads
 from tests.benchmarks.one_row import EMPTY, OURS, RATE
 from tests.benchmarks.readers import CLIENT, JAVA, READY
 from tests.benchmarks.results import Json
-from tests.benchmarks.segment_reads import BOOKIES, BROKERS, IDLE
+from tests.benchmarks.segment_reads import BOOKIES, BROKERS
 from tests.benchmarks.source_plan import LARGE, SMALL
 from tests.benchmarks.source_results import ADDED_AIM_MS, AIMS, SEGMENTS
 from tests.benchmarks.state_table import Sheet, print_sheet
@@ -125,9 +125,8 @@ def _columns(found: Json) -> Sheet:
 def _segments(found: Json, case: str, suffix: str, title: str) -> Sheet:
     rounds = found["rounds"][case]
     lines: list[tuple[str, ...]] = []
-    for name, one in found["cpu_us_per_row_by_part"][case].items():
-        if name == IDLE:  # it reads no rows
-            continue
+    for name in (BROKERS, BOOKIES):
+        one = found["cpu_us_per_row_by_part"][case][name]
         cost = (f"{one[part]:.2f}" for part in ("client", "brokers", "bookies"))
         lines.append((LABELS[name], *cost, f"{found['rows_per_s'][case][name]['median']:,.0f}", "", ""))
     for ratio, label in _SEGMENT_RATIOS.items():

@@ -103,7 +103,7 @@ class FrameDecoder:
         self.max_frame_size = max_frame_size
         self._parts: list[bytes] = []  # received, and not yet a frame
         self._received = 0
-        self._wanted = _SIZE.size  # bytes without which there is no frame
+        self._wanted = _SIZE.size  # bytes that must be there for the next frame, as far as is known
 
     def feed(self, data: Buffer) -> list[Frame]:
         """Take the next received bytes; return the frames that they complete, in order.
