@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 import httpx
 
+from eos.pulsar.net.admin import Admin
 from tests.clients import official_client
 from tests.waiting import until
 
@@ -44,6 +45,25 @@ def retain_for_good(admin_url: str, topic: str) -> None:
     """Let a topic retain everything: then nothing that is done to positions deletes a message."""
     retention = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
     httpx.post(f"{_at(admin_url, topic)}/retention", json=retention, timeout=30).raise_for_status()
+
+
+def delete_ledgers(admin_url: str, topic: str, count: int | None = None) -> None:
+    """Have the broker delete the first ledgers of a topic, and wait for it: nothing may need them any longer.
+
+    Args: the admin API's URL; the physical topic; how many. Default: all that it has now.
+    """
+    where = _at(admin_url, topic)
+    nothing = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+    until(lambda: httpx.post(f"{where}/retention", json=nothing, timeout=30).is_success, "it took no policy")
+    with Admin(admin_url) as admin:
+        before = {one.id for one in admin.ledgers(topic)[:count]}
+
+        def gone() -> bool:
+            httpx.put(f"{where}/unload", timeout=30).raise_for_status()
+            httpx.post(f"{where}/trim", timeout=30)
+            return not before & {one.id for one in admin.ledgers(topic)}
+
+        until(gone, f"the ledgers of {topic} were not deleted", pause_s=0.3)
 
 
 def move_positions(admin_url: str, topic: str, how: Move) -> None:

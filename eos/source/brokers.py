@@ -185,7 +185,8 @@ class PulsarBrokers:
         try:
             if (cursor := self._subscriptions.joined(topic)) is not None:
                 return cursor.last_message_id()[0]
-            with self.open(topic, None, 1) as reader:
+            opened = self.open_compacted if self._options.compacted else self.open
+            with opened(topic, None, 1) as reader:
                 return reader.last_message_id()[0]
         except TopicMissing:
             if self.is_removed_partition(topic):
@@ -303,13 +304,23 @@ class PulsarBrokers:
 
     def open(self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> EntryReader:
         """Open a reader of whole entries, as `eos.source.range_reader` does."""
-        ahead = MAX_PERMITS if permits is None else permits
+        return self._entry_reader(topic, start, permits, stored=stored, compacted=False)
+
+    def open_compacted(
+        self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False
+    ) -> EntryReader:
+        """Open a reader of what compaction left of a topic, and of what came later."""
+        return self._entry_reader(topic, start, permits, stored=stored, compacted=True)
+
+    def _entry_reader(
+        self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool, compacted: bool
+    ) -> EntryReader:
         return self._client.entry_reader(
             topic,
             start,
             stored=stored,
-            permits=ahead,
-            compacted=self._options.compacted,
+            permits=MAX_PERMITS if permits is None else permits,
+            compacted=compacted,
             subscription=self._named("eos-entries"),
         )
 

@@ -1,6 +1,9 @@
 """Messages that were sent in chunks, put together: one belongs to the range in which its last chunk lies.
 
 Where a range begins between the chunks of a message, its task looks back for the earlier ones, up to a bound.
+
+Compaction takes each chunk for a message of its own, and leaves the last one alone. The others are looked for in the
+topic itself, which has them as long as retention or a subscription keeps them.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from eos.source.silence import SILENCE_S, USUAL_TIMEOUT, Open, ReadTimeout, Sile
 LOOK_BACK = (100, 10_000)
 """Entries to look back for the first chunk of a message: so many, and if it is not among them, so many."""
 
+_CAUSES = "Retention has deleted them, the producer was slow between them, or it has more bytes than maxMessageBytes"
+_COMPACTED = f"Compaction keeps only the last chunk of a message. {_CAUSES}"
 _NAMED = 3
 """Entries that can't be read, named in one message."""
 
@@ -33,12 +38,14 @@ def whole_messages(
     damaged: Damaged = refused,
     max_bytes: int = MAX_BYTES,
     timeout: ReadTimeout = USUAL_TIMEOUT,
+    *,
+    compacted: bool = False,
 ) -> Iterator[Entry]:
     """Yield the entries of a range, with each chunked message in one, in the place of its last chunk.
 
-    Args: the physical topic; the entries in their order; opens a reader; is told of a message whose first chunks
-    are gone; decrypts; is told of an entry that can't be read; bytes of a message, at most;
-    how long a read waits when nothing comes.
+    Args: the physical topic; the entries in their order; opens a reader of all that is stored; is told of a message
+    whose first chunks are gone; decrypts; is told of an entry that can't be read; bytes of a message, at most;
+    how long a read waits when nothing comes; whether the entries are those that compaction left.
     """
     assembler = ChunkAssembler(max_bytes, decrypt)
     for entry in entries:
@@ -62,8 +69,8 @@ def whole_messages(
                 lose(
                     lost(
                         topic,
-                        f"{missing}. They are not among the {LOOK_BACK[-1]:,} entries before it either. Retention has "
-                        "deleted them, the producer was slow between them, or it has more bytes than maxMessageBytes",
+                        f"{missing}. They are not among the {LOOK_BACK[-1]:,} entries before it either. "
+                        f"{_COMPACTED if compacted else _CAUSES}",
                     )
                 )
                 continue

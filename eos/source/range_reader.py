@@ -49,6 +49,7 @@ def read_range(
     kind_of: KindOf = not_known,
     timeout: ReadTimeout = USUAL_TIMEOUT,
     may_pass_over: Callable[[], bool | None] = no_admin_api,
+    open_compacted: Open | None = None,
 ) -> Iterator[list[Entry]]:
     """Yield the entries of a range, in order, in groups to be decoded together; chunked messages in one piece.
 
@@ -63,17 +64,20 @@ def read_range(
         kind_of: tells what an entry is that did not come. Default: nobody can, so that a warning says so.
         timeout: how long a read waits when nothing comes. Default: 300 s.
         may_pass_over: whether the broker may pass over entries. Default: nobody can tell that, nor what they are.
+        open_compacted: opens a reader of what compaction left, for a range that is read so. Default: `open_reader`.
 
     Raises Unanswered when nothing comes for so long; what the reader raises, and decrypting.
     """
     gaps = Gaps(part.topic, lose, open_reader, kind_of, may_pass_over)
     entries = _through_brokers(part, open_reader, lose, gaps, timeout)
     if part.compacted:
-        entries = newest_messages(part, open_reader, lose, timeout)
+        entries = newest_messages(part, open_compacted or open_reader, lose, timeout)
     elif stored is not None:
         entries = _stored_first(part, stored, open_reader, lose, gaps, timeout)
     try:
-        whole = whole_messages(part.topic, entries, open_reader, lose, decrypt, damaged, max_bytes, timeout)
+        whole = whole_messages(
+            part.topic, entries, open_reader, lose, decrypt, damaged, max_bytes, timeout, compacted=part.compacted
+        )
         yield from _groups(whole)
     except TopicMissing as missing:
         lose(lost(part.topic, f"{missing} It was deleted before {part} was read"))

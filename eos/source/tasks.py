@@ -57,7 +57,7 @@ def read_partition(
     most = options.max_message_bytes
     stored = None if path is None else read_stored(part, path, options)
     wait = ReadTimeout(options.read_timeout_s)
-    asked = brokers.entry_kind, wait, brokers.may_pass_over
+    asked = brokers.entry_kind, wait, brokers.may_pass_over, brokers.open_compacted
     with closing(brokers):
         for entries in read_range(part, brokers.open, lose, decrypt, damage, most, stored, *asked):
             yield from damage.rows_of_entries()

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
 
+from eos.by_name.data_source import PulsarDataSource
 from eos.delivery.encryption import encryptor_of
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.encryption import decryptor_of
 from eos.pulsar.wire.encryption_keys import public_keys
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.txn import TxnId
+from eos.source.batch import PulsarReader
+from eos.source.errors import DataLost
 from tests.clients import end, transaction
 from tests.conftest import MakeTopic
 from tests.contract.conftest import Running
-from tests.contract.test_entries import read_all, values
-from tests.topic_commands import compact, table_view
+from tests.contract.test_entries import read_all, unload, values
+from tests.topic_commands import MOVES, Move, compact, delete_ledgers, move_positions, table_view
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -108,19 +115,118 @@ def test_compaction_drops_encrypted_batches_unless_their_metadata_names_a_key(
     assert values([decrypt(entry) for entry in stored]) == [b"1", b"2", b"3", b"4", b"5", b"6", b"7"]
 
 
+LARGE = b"x" * 3_000
+
+
+def send_in_chunks(client: Client, topic: str) -> None:
+    """Write a small value of each key, and then a large one of one of them."""
+    send(client, topic, None, chunked=b"before", small=b"1")
+    large = pa.record_batch({"value": [LARGE], "key": ["chunked"]})
+    with client.producer(topic) as producer:
+        for chunk in BatchEncoder(cut_above=1_000).chunks(large):
+            producer.send(chunk, None)
+        producer.flush()
+
+
 def test_compaction_loses_a_message_in_chunks_and_the_value_that_its_key_had_before(
     pulsar: Running, ours: Client, topic: str
 ) -> None:
     """Each chunk carries the key, and counts as its newest value: the last one is left, and nobody can read it."""
-    send(ours, topic, None, chunked=b"before", small=b"1")
-    large = pa.record_batch({"value": [b"x" * 3_000], "key": ["chunked"]})
-    with ours.producer(topic) as producer:
-        for chunk in BatchEncoder(cut_above=1_000).chunks(large):
-            producer.send(chunk, None)
-        producer.flush()
+    send_in_chunks(ours, topic)
     stored = [entry for entry in read_all(ours, topic) if entry.chunked]
     compact(pulsar.admin_url, topic)
     left = read_all(ours, topic, compacted=True)
     assert [entry.id for entry in left if entry.chunked] == [stored[-1].id], "of several chunks"
     assert values([entry for entry in left if not entry.chunked]) == [b"1"]
     assert len(stored) > 1
+
+
+@pytest.mark.parametrize("behind", ["nothing", "messages", "a marker", "aborted messages"])
+def test_what_compaction_left_is_read_whole_once_the_ledgers_it_came_from_are_deleted(
+    pulsar: Running, ours: Client, topic: str, quiet: int, behind: str
+) -> None:
+    """Also from between its messages on, as after a lost connection, and again right after another compaction."""
+    keys = [f"k{number}" for number in range(30)]
+    for key in keys:
+        send(ours, topic, None, **{key: b"1"})
+    last = transaction(ours, topic, coordinator_index=quiet) if behind == "a marker" else None
+    send(ours, topic, last, k29=b"2")
+    if last is not None:
+        unload(pulsar, topic)
+        end(ours, last, commit=True)
+    if behind == "aborted messages":
+        unload(pulsar, topic)
+        aborted = transaction(ours, topic, coordinator_index=quiet)
+        send(ours, topic, aborted, k0=b"aborted")
+        end(ours, aborted, commit=False)
+    compact(pulsar.admin_url, topic)
+    delete_ledgers(pulsar.admin_url, topic, 1 if behind in ("a marker", "aborted messages") else None)
+    wanted = [b"1"] * 29 + [b"2"]
+    assert values(read_all(ours, topic, compacted=True)) == wanted
+    if behind != "nothing":
+        send(ours, topic, None, k1=b"3")
+        wanted += [b"3"]
+    left = read_all(ours, topic, compacted=True)
+    assert values(left) == wanted
+    for at in range(0, len(left), 7):
+        assert values(read_all(ours, topic, left[at].id, compacted=True)) == wanted[at:]
+    with ours.entry_reader(topic, None, compacted=True, permits=5) as reader:
+        came: list[Entry] = []
+        while len(came) < len(left):
+            came += reader.read(PATIENCE_S)
+            reader.begin_again()
+        assert values(came) == wanted
+        assert reader.read(3) == []
+    if behind != "nothing":  # otherwise there is nothing to compact
+        compact(pulsar.admin_url, topic)
+        assert values(read_all(ours, topic, compacted=True)) == [b"1", *wanted[2:]]
+
+
+@pytest.mark.parametrize("how", MOVES)
+def test_a_command_that_moves_positions_takes_nothing_from_a_reader_of_what_compaction_left(
+    pulsar: Running, ours: Client, topic: str, how: Move
+) -> None:
+    for number in range(30):
+        send(ours, topic, None, **{f"k{number}": b"1"})
+    compact(pulsar.admin_url, topic)
+    with ours.entry_reader(topic, None, compacted=True, permits=5) as reader:
+        came = reader.read(PATIENCE_S)
+        assert len(came) <= 5
+        if how == "expire":
+            time.sleep(2)
+        move_positions(pulsar.admin_url, topic, how)
+        while len(came) < 30:
+            came += reader.read(PATIENCE_S)
+    assert len({entry.id for entry in came}) == 30
+
+
+@pytest.mark.parametrize("behind", ["nothing", "a message", "an aborted message"])
+def test_the_source_takes_the_other_chunks_from_the_topic_as_long_as_it_has_them(
+    pulsar: Running, ours: Client, topic: str, quiet: int, behind: str
+) -> None:
+    """Afterwards the row is lost, which is said at once, whatever is stored behind it."""
+
+    def rows() -> list[bytes]:
+        given = {"service.url": pulsar.service_url, "topic": topic, "readCompacted": "true"}
+        source = PulsarDataSource(given)
+        reader = cast(PulsarReader, source.reader(source.schema()))
+        return [value for task in reader.partitions() for batch in reader.read(task) for value in values_of(batch)]
+
+    send_in_chunks(ours, topic)
+    compact(pulsar.admin_url, topic)
+    assert rows() == [b"1", LARGE]
+    delete_ledgers(pulsar.admin_url, topic)
+    if behind != "nothing":
+        txn = transaction(ours, topic, coordinator_index=quiet) if behind == "an aborted message" else None
+        send(ours, topic, txn, more=b"1")
+        if txn is not None:
+            end(ours, txn, commit=False)
+    began = time.monotonic()
+    with pytest.raises(DataLost, match=r"is the last of 3 chunks .* Compaction keeps only the last chunk"):
+        rows()
+    assert time.monotonic() - began < PATIENCE_S
+
+
+def values_of(batch: pa.RecordBatch) -> list[bytes]:
+    column: list[bytes] = batch.column("value").to_pylist()
+    return column

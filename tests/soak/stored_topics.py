@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -29,7 +30,7 @@ from tests.contract.raw import client
 from tests.contract.test_history import SMALL_LEDGERS
 from tests.encryption import key_pair
 from tests.soak.topic_shapes import KEY_NAME, ShapedTopic, counted
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, until
 
 REPLICATION = {"changing": (2, 2, 2), "striped": (3, 2, 2), "whole": (3, 3, 2)}
 """Kinds of topics: bookies of a ledger, copies of an entry, and copies that are waited for. When one of two bookies
@@ -40,6 +41,8 @@ _TOPICS_OF_A_NAMESPACE = 50
 """About. A broker that loads a topic reads what its namespace has noted of the transactions of all topics."""
 _PLANNED_TOGETHER = 4
 SIDE_BY_SIDE = 16
+MADE = (HTTPStatus.NO_CONTENT, HTTPStatus.CONFLICT)
+"""Answers to the making of a topic: it is made, also by a try before whose answer was an error."""
 
 One = TypeVar("One")
 Other = TypeVar("Other")
@@ -108,7 +111,8 @@ def write_topics(
         def create(seed: int) -> ShapedTopic:
             kind, group = _IN_TURN[seed % len(_IN_TURN)], seed // _TOPICS_OF_A_NAMESPACE
             path = f"public/{kind}-{group}/segments-{seed}-{uuid.uuid4().hex[:10]}"
-            http.put(f"persistent/{path}").raise_for_status()
+            # A broker that is just taking over a new namespace may answer with an error.
+            until(lambda: http.put(f"persistent/{path}").status_code in MADE, f"{path} was not made")
             ours.subscription(f"persistent://{path}", "keeps", initial="earliest").close()
             return ShapedTopic(http, ours, coordinators, f"persistent://{path}", random.Random(seed), keys)
 

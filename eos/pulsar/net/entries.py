@@ -146,7 +146,7 @@ class EntryReader(Subscriber[EntrySession], Closing):
             self.begin_again()  # with an entry that is gone by now, or is not
             return False
         with self._beginning_again():
-            if not self._proof.arrived(line.first, positions[1], entries[-1].id):
+            if not self._proof.arrived(line.first, positions[1], [entry.id for entry in entries]):
                 self.begin_again()
                 return False
         if not entries[-1].credible:

@@ -10,9 +10,16 @@ first.
 
 Where a read begins at a place that need not hold a message, what the broker leaves out before the first one moves
 that position rightly. Then the first message counts once two readers in a row were given the same.
+
+So it is with what compaction left, once the ledgers that it came from are deleted. A marker behind them follows the
+mark-delete position then, and the broker, as it acknowledges the marker, moves that position past messages of the
+compacted ledger. Only such messages up to the position can have been left out, so they count once two readers in a row
+were given the same and stood there.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from eos.errors import EntriesGone
 from eos.pulsar.wire.message_id import EntryId
@@ -37,6 +44,8 @@ class ReadProof:
         self._must_come = start if stored and not compacted else None
         self._compacted = compacted
         self._began_with: EntryId | None = None
+        self._moved_to: tuple[EntryId, tuple[EntryId, ...]] | None = None  # of a line, and what came up to there
+        self._settled: EntryId | None = None  # where this line stands, moved as the line before it was
         self._looks = 0
         self.gone = False
         self._passed = False
@@ -46,15 +55,17 @@ class ReadProof:
     def joined(self) -> None:
         """Say that what arrives from now on comes on a new line."""
         self._begun = False
+        self._settled = None
 
-    def arrived(self, first: EntryId, stands: EntryId | None, last: EntryId) -> bool:
+    def arrived(self, first: EntryId, stands: EntryId | None, came: Sequence[EntryId]) -> bool:
         """Take what arrived on a line. False: begin again.
 
-        Args: the line's first entry; the mark-delete position, asked for after all of it had arrived; its last entry.
+        Args: the line's first entry; the mark-delete position, asked for after all of it had arrived; what arrived.
 
         Raises EntriesGone when it has begun again often enough; the next call takes what comes then.
         """
-        if not self.gone and not self._nothing_left_out(first, stands):
+        last = came[-1]
+        if not self.gone and not self._nothing_left_out(first, stands, came):
             self._look_again(first)
             return False
         self.gone = self._passed = False
@@ -83,7 +94,7 @@ class ReadProof:
 
         Raises EntriesGone when it has begun again often enough.
         """
-        if stands is None:
+        if stands is None or (self._compacted and first is not None and self._moved_alike(stands, ())):
             return True
         if first is not None:
             moved = stands >= first
@@ -95,9 +106,11 @@ class ReadProof:
             self._look_again(None)
         return not moved
 
-    def _nothing_left_out(self, first: EntryId, stands: EntryId | None) -> bool:
-        if stands is None or stands >= first:
+    def _nothing_left_out(self, first: EntryId, stands: EntryId | None, came: Sequence[EntryId]) -> bool:
+        if stands is None:
             return False
+        if stands >= first:
+            return self._compacted and self._moved_alike(stands, came)
         if self._begun:  # its first entry was looked at when it came
             return True
         if self._must_come is not None:
@@ -109,6 +122,16 @@ class ReadProof:
             return True
         seen, self._began_with = self._began_with, first
         return first == seen
+
+    def _moved_alike(self, stands: EntryId, came: Sequence[EntryId]) -> bool:
+        """Whether this line was moved to where the line before it was, after the same messages had come."""
+        if stands == self._settled:
+            return True
+        moved = stands, tuple(entry for entry in came if entry <= stands)
+        alike, self._moved_to = moved == self._moved_to, moved
+        if alike:
+            self._settled = stands
+        return alike
 
     def _look_again(self, found: EntryId | None) -> None:
         self._looks += 1

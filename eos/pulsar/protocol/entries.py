@@ -12,6 +12,14 @@ from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EARLIEST, EntryId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSubscribe
 
+_BEFORE_ALL = EntryId(0, 0)
+"""Where a reader of what compaction left begins.
+
+A broker puts one that begins at EARLIEST before the first entry that it still has. Once the ledgers that compaction has
+read are deleted, this is behind all that compaction left: the reader is given it, and its position says that it was
+left out (4.2.4). A place that is named stays as it is.
+"""
+
 
 class EntrySession(ConsumerSession):
     """One such consumer's line to its broker.
@@ -44,7 +52,7 @@ class EntrySession(ConsumerSession):
     def read(self, subscription: str) -> BaseCommand:
         """Return SUBSCRIBE. Args: a subscription name that no other consumer uses."""
         command = self._subscribe(subscription, CommandSubscribe.SubType.Exclusive, durable=False)
-        start = EARLIEST if self._start is None else self._start
+        start = self._start or (_BEFORE_ALL if self._compacted else EARLIEST)
         command.subscribe.start_message_id.CopyFrom(start.written())
         command.subscribe.read_compacted = self._compacted
         return command
