@@ -115,7 +115,7 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
     """Write a batch DataFrame to Pulsar as one transaction, once for each job id.
 
     The first call that commits writes the job. Every later call with its id, in any process, writes no row and says so.
-    If a call died, the next one finds the job committed,or aborts an open transaction, which readers never see, and
+    If a call died, the next one finds the job committed, or aborts an open transaction, which readers never see, and
     writes the job again. Of two calls at the same time one is fenced.
 
     Only the control topic knows of the job. It is `__eos-<job_id>` in `control_namespace`, or else in the namespace of
