@@ -176,10 +176,37 @@ def test_what_compaction_left_is_read_whole_once_the_ledgers_it_came_from_are_de
             came += reader.read(PATIENCE_S)
             reader.begin_again()
         assert values(came) == wanted
-        assert reader.read(3) == []
+        if behind in ("a marker", "aborted messages"):  # the broker moves the reader past them, each time
+            assert reader.read(3) == []
     if behind != "nothing":  # otherwise there is nothing to compact
         compact(pulsar.admin_url, topic)
         assert values(read_all(ours, topic, compacted=True)) == [b"1", *wanted[2:]]
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_where_nothing_was_compacted_a_reader_of_what_compaction_left_reads_all_that_is_stored(
+    pulsar: Running, ours: Client, topic: str, deleted: bool
+) -> None:
+    send(ours, topic, None, a=b"1")
+    if deleted:
+        delete_ledgers(pulsar.admin_url, topic)
+        assert read_all(ours, topic, compacted=True) == []
+    send(ours, topic, None, a=b"2")
+    send(ours, topic, None, a=b"3")
+    assert values(read_all(ours, topic, compacted=True)) == [*([] if deleted else [b"1"]), b"2", b"3"]
+
+
+def test_a_topic_whose_keys_are_all_deleted_is_empty_once_it_is_compacted(
+    pulsar: Running, ours: Client, topic: str
+) -> None:
+    send(ours, topic, None, a=b"1", b=b"1")
+    send(ours, topic, None, a=None, b=None)
+    compact(pulsar.admin_url, topic)
+    assert values(read_all(ours, topic, compacted=True)) == []
+    delete_ledgers(pulsar.admin_url, topic)
+    assert read_all(ours, topic, compacted=True) == []
+    send(ours, topic, None, c=b"1")
+    assert values(read_all(ours, topic, compacted=True)) == [b"1"]
 
 
 @pytest.mark.parametrize("how", MOVES)
