@@ -94,10 +94,10 @@ class ReadProof:
 
         Raises EntriesGone when it has begun again often enough.
         """
-        if stands is None or (self._compacted and first is not None and self._moved_alike(stands, ())):
+        if stands is None:
             return True
         if first is not None:
-            moved = stands >= first
+            moved = stands >= first and not (self._compacted and self._moved_alike(stands, ()))
         elif self._must_come is not None:
             moved = stands >= self._must_come
         else:  # what is not delivered may have moved it, but never past a message
