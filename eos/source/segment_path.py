@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eos.bookkeeper import Bookies, LedgerMetadata, LedgerReadError, MetadataUnreadable, by_map
+from eos.bookkeeper import (
+    Bookies,
+    BookieUnavailable,
+    LedgerMetadata,
+    LedgerReadError,
+    MetadataUnreadable,
+    by_map,
+)
 from eos.config import Credentials
 from eos.errors import EosError, Refused
 from eos.history.offload.ledgers import OffloadedLedgers
@@ -104,7 +111,32 @@ class SegmentPlan:
             # A broker that has lost the topic and does not know it yet: the markers behind that place are not looked
             # for, so that committed rows would seem to be of open transactions.
             return segments, f"The admin API says that it ends with {segments.last_confirmed}, before {part.end}."
-        return segments, ""
+        return segments, self._without_address(segments)
+
+    def _without_address(self, segments: Segments) -> str:
+        """Return in words which ledger has no bookie whose address is known; "" where each one has.
+
+        No task finds it later, and each would ask for the patience of a reader.
+        """
+        address_of = by_map(dict(self._options.bookie_addresses))
+        for one in segments.segments:
+            if one.metadata is None or (one.offloaded and self._options.offload is not None):
+                continue
+            bookies = sorted({bookie for _, ensemble in one.metadata.ensembles for bookie in ensemble})
+            if not any(_is_known(address_of, bookie) for bookie in bookies):
+                return (
+                    f"Ledger {one.ledger} lies on {', '.join(bookies)}, and no such id names a host and a port. "
+                    "Give their addresses in bookie.addresses."
+                )
+        return ""
+
+
+def _is_known(address_of: Callable[[str], object], bookie: str) -> bool:
+    try:
+        address_of(bookie)
+    except BookieUnavailable:
+        return False
+    return True
 
 
 def _filters(admin: PoliciesPort, topic: str) -> Sequence[str]:

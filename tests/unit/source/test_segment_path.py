@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from eos.bookkeeper import Digest, LedgerMetadata, LedgerState
 from eos.errors import EosError, Refused, Unreachable
 from eos.history.reader import HistoryReader, HistoryUnavailable
 from eos.history.segments import Segment, Segments
@@ -129,6 +130,38 @@ def test_a_topic_that_is_cut_into_many_parts_is_asked_of_once_and_each_part_carr
     asked.segments = Unreachable("nobody there")
     assert SegmentPlan(options("bookies")).paths(parts) == [None] * len(parts)
     assert len(asked) == 2, "an admin API that is down is not waited for by each part"
+
+
+@pytest.mark.parametrize(
+    ("bookies", "given", "offloaded", "read"),
+    [
+        (("bk1", "bk2"), "", None, False),
+        (("bk1", "10.0.0.2:3181"), "", None, True),
+        (("bk1", "bk2"), "bk2=10.0.0.2:3181", None, True),
+        (("bk1", "bk2"), "bk3=10.0.0.2:3181", None, False),
+        (("bk1", "bk2"), "", "uuid", True),
+    ],
+)
+def test_bookies_whose_address_nobody_knows_are_said_once_in_the_plan_and_no_task_waits_for_them(
+    asked: Asked,
+    caplog: pytest.LogCaptureFixture,
+    bookies: tuple[str, ...],
+    given: str,
+    offloaded: str | None,
+    read: bool,
+) -> None:
+    metadata = LedgerMetadata(3, LedgerState.CLOSED, 2, 2, 2, ((0, bookies),), Digest.CRC32C, 9, 900)
+    asked.segments = Segments((Segment(3, 9, 900, False, metadata, offloaded),), EntryId(3, 9))
+    told = {"service.url": "pulsar://h:1", "topic": "t", "admin.url": "http://h:2", "read.from": "bookies"}
+    told |= {"bookie.addresses": given} if given else {}
+    told |= {"offload.url": "file:///tmp/offloaded"} if offloaded else {}
+    plan = SegmentPlan(parse_options(told, "batch"))
+    paths = plan.paths([part(None, EntryId(3, 4)), part(EntryId(3, 4), EntryId(3, 9))])
+    assert [path is not None for path in paths] == [read] * 2
+    words = (
+        "Ledger 3 lies on bk1, bk2, and no such id names a host and a port. Give their addresses in bookie.addresses."
+    )
+    assert [words in one for one in caplog.messages] == ([] if read else [True])
 
 
 def test_brokers_and_compacted_reads_ask_nothing(asked: Asked) -> None:
