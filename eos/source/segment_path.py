@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from eos.bookkeeper import (
@@ -24,7 +25,7 @@ from eos.config import Credentials
 from eos.errors import EosError, Refused
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.reader import HistoryReader, HistoryUnavailable
-from eos.history.segments import Segments, segments_of
+from eos.history.segments import Segment, Segments, segments_of
 from eos.pulsar.net.policies import entry_filters_apply
 from eos.pulsar.net.transport import tls_context
 from eos.pulsar.wire.entry import Entry
@@ -111,32 +112,39 @@ class SegmentPlan:
             # A broker that has lost the topic and does not know it yet: the markers behind that place are not looked
             # for, so that committed rows would seem to be of open transactions.
             return segments, f"The admin API says that it ends with {segments.last_confirmed}, before {part.end}."
-        return segments, self._without_address(segments)
+        return self._with_known_bookies(segments, part.topic), ""
 
-    def _without_address(self, segments: Segments) -> str:
-        """Return in words which ledger has no bookie whose address is known; "" where each one has.
+    def _with_known_bookies(self, segments: Segments, topic: str) -> Segments:
+        """Return the segments, without the metadata of each none of whose bookies has a known address.
 
-        No task finds it later, and each would ask for the patience of a reader.
+        No task would find it, and each would ask for the patience of a reader. Without metadata it asks the brokers.
         """
         address_of = by_map(dict(self._options.bookie_addresses))
-        for one in segments.segments:
-            if one.metadata is None or (one.offloaded and self._options.offload is not None):
-                continue
-            bookies = sorted({bookie for _, ensemble in one.metadata.ensembles for bookie in ensemble})
-            if not any(_is_known(address_of, bookie) for bookie in bookies):
-                return (
-                    f"Ledger {one.ledger} lies on {', '.join(bookies)}, and no such id names a host and a port. "
-                    "Give their addresses in bookie.addresses."
+        known = tuple(one if _is_known(one, address_of) else replace(one, metadata=None) for one in segments.segments)
+        for before, now in zip(segments.segments, known, strict=True):
+            elsewhere = (now.offloaded and self._options.offload) or (now.open and self._options.read_from == "auto")
+            if before.metadata is not None and now.metadata is None and not elsewhere and not self._warned:
+                bookies = ", ".join(sorted({one for _, ensemble in before.metadata.ensembles for one in ensemble}))
+                log.warning(
+                    "ledger %d of %s lies on %s, and no such id names a host and a port. It is read through its "
+                    "brokers. Give the addresses in bookie.addresses",
+                    now.ledger,
+                    topic,
+                    bookies,
                 )
-        return ""
+                self._warned = True
+        return replace(segments, segments=known)
 
 
-def _is_known(address_of: Callable[[str], object], bookie: str) -> bool:
-    try:
-        address_of(bookie)
-    except BookieUnavailable:
-        return False
-    return True
+def _is_known(segment: Segment, address_of: Callable[[str], object]) -> bool:
+    """Whether a bookie of a segment has a known address, as far as its bookies are known."""
+    if segment.metadata is None:
+        return True
+    for bookie in {one for _, ensemble in segment.metadata.ensembles for one in ensemble}:
+        with suppress(BookieUnavailable):
+            address_of(bookie)
+            return True
+    return False
 
 
 def _filters(admin: PoliciesPort, topic: str) -> Sequence[str]:

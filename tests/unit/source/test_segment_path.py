@@ -133,13 +133,13 @@ def test_a_topic_that_is_cut_into_many_parts_is_asked_of_once_and_each_part_carr
 
 
 @pytest.mark.parametrize(
-    ("bookies", "given", "offloaded", "read"),
+    ("bookies", "given", "offloaded", "known", "said"),
     [
-        (("bk1", "bk2"), "", None, False),
-        (("bk1", "10.0.0.2:3181"), "", None, True),
-        (("bk1", "bk2"), "bk2=10.0.0.2:3181", None, True),
-        (("bk1", "bk2"), "bk3=10.0.0.2:3181", None, False),
-        (("bk1", "bk2"), "", "uuid", True),
+        (("bk1", "bk2"), "", None, False, True),
+        (("bk1", "10.0.0.2:3181"), "", None, True, False),
+        (("bk1", "bk2"), "bk2=10.0.0.2:3181", None, True, False),
+        (("bk1", "bk2"), "bk3=10.0.0.2:3181", None, False, True),
+        (("bk1", "bk2"), "", "uuid", False, False),
     ],
 )
 def test_bookies_whose_address_nobody_knows_are_said_once_in_the_plan_and_no_task_waits_for_them(
@@ -148,20 +148,22 @@ def test_bookies_whose_address_nobody_knows_are_said_once_in_the_plan_and_no_tas
     bookies: tuple[str, ...],
     given: str,
     offloaded: str | None,
-    read: bool,
+    known: bool,
+    said: bool,
 ) -> None:
+    """A reader asks no bookie for a segment without metadata. The ledger that is written to is the brokers' anyway."""
     metadata = LedgerMetadata(3, LedgerState.CLOSED, 2, 2, 2, ((0, bookies),), Digest.CRC32C, 9, 900)
-    asked.segments = Segments((Segment(3, 9, 900, False, metadata, offloaded),), EntryId(3, 9))
-    told = {"service.url": "pulsar://h:1", "topic": "t", "admin.url": "http://h:2", "read.from": "bookies"}
+    closed, written_to = Segment(3, 9, 900, False, metadata, offloaded), Segment(4, 5, 0, True, metadata)
+    asked.segments = Segments((closed, written_to), EntryId(4, 5))
+    told = {"service.url": "pulsar://h:1", "topic": "t", "admin.url": "http://h:2", "read.from": "auto"}
     told |= {"bookie.addresses": given} if given else {}
     told |= {"offload.url": "file:///tmp/offloaded"} if offloaded else {}
     plan = SegmentPlan(parse_options(told, "batch"))
-    paths = plan.paths([part(None, EntryId(3, 4)), part(EntryId(3, 4), EntryId(3, 9))])
-    assert [path is not None for path in paths] == [read] * 2
-    words = (
-        "Ledger 3 lies on bk1, bk2, and no such id names a host and a port. Give their addresses in bookie.addresses."
-    )
-    assert [words in one for one in caplog.messages] == ([] if read else [True])
+    for path in plan.paths([part(None, EntryId(3, 4)), part(EntryId(3, 4), EntryId(4, 2))]):
+        assert path is not None
+        assert [one.metadata is not None for one in path.segments.segments] == [known] * 2
+    words = "ledger 3 of persistent://public/default/t lies on bk1, bk2, and no such id names a host and a port."
+    assert [words in one for one in caplog.messages] == [True] * said
 
 
 def test_brokers_and_compacted_reads_ask_nothing(asked: Asked) -> None:
