@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, get_args
 
 import httpx
@@ -47,23 +48,39 @@ def retain_for_good(admin_url: str, topic: str) -> None:
     httpx.post(f"{_at(admin_url, topic)}/retention", json=retention, timeout=30).raise_for_status()
 
 
+def retain_nothing(admin_url: str, topic: str) -> None:
+    """Let a topic keep only what a subscription still needs, as Pulsar does by default."""
+    where, nothing = _at(admin_url, topic), {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+    asked = partial(httpx.post, f"{where}/retention", json=nothing, timeout=30)
+    until(lambda: asked().is_success, "the topic took no policy", pause_s=0.3)
+
+
 def delete_ledgers(admin_url: str, topic: str, count: int | None = None) -> None:
     """Have the broker delete the first ledgers of a topic, and wait for it: nothing may need them any longer.
 
     Args: the admin API's URL; the physical topic; how many. Default: all that it has now.
     """
-    where = _at(admin_url, topic)
-    nothing = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
-    until(lambda: httpx.post(f"{where}/retention", json=nothing, timeout=30).is_success, "it took no policy")
+    retain_nothing(admin_url, topic)
     with Admin(admin_url) as admin:
-        before = {one.id for one in admin.ledgers(topic)[:count]}
+        ledgers = {one.id for one in admin.ledgers(topic)[:count]}
+    until_deleted(admin_url, topic, ledgers)
+
+
+def until_deleted(admin_url: str, topic: str, ledgers: set[int]) -> None:
+    """Wait until the broker has deleted ledgers that nothing needs."""
+    with Admin(admin_url) as admin:
 
         def gone() -> bool:
-            httpx.put(f"{where}/unload", timeout=30).raise_for_status()
-            httpx.post(f"{where}/trim", timeout=30)
-            return not before & {one.id for one in admin.ledgers(topic)}
+            httpx.put(f"{_at(admin_url, topic)}/unload", timeout=30).raise_for_status()
+            trim(admin_url, topic)
+            return not ledgers & {one.id for one in admin.ledgers(topic)}
 
         until(gone, f"the ledgers of {topic} were not deleted", pause_s=0.3)
+
+
+def trim(admin_url: str, topic: str) -> None:
+    """Have the broker delete ledgers that nothing needs. After an unload it may answer with an error: ask again."""
+    httpx.post(f"{_at(admin_url, topic)}/trim", timeout=30)
 
 
 def move_positions(admin_url: str, topic: str, how: Move) -> None:

@@ -185,8 +185,7 @@ class PulsarBrokers:
         try:
             if (cursor := self._subscriptions.joined(topic)) is not None:
                 return cursor.last_message_id()[0]
-            opened = self.open_compacted if self._options.compacted else self.open
-            with opened(topic, None, 1) as reader:
+            with self.open(topic, None, 1, compacted=self._options.compacted) as reader:
                 return reader.last_message_id()[0]
         except TopicMissing:
             if self.is_removed_partition(topic):
@@ -302,19 +301,16 @@ class PulsarBrokers:
         if bound.entry >= 0:
             self._subscriptions.acknowledge(topic, bound)
 
-    def open(self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False) -> EntryReader:
-        """Open a reader of whole entries, as `eos.source.range_reader` does."""
-        return self._entry_reader(topic, start, permits, stored=stored, compacted=False)
-
-    def open_compacted(
-        self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool = False
+    def open(
+        self,
+        topic: str,
+        start: EntryId | None,
+        permits: int | None,
+        *,
+        stored: bool = False,
+        compacted: bool = False,
     ) -> EntryReader:
-        """Open a reader of what compaction left of a topic, and of what came later."""
-        return self._entry_reader(topic, start, permits, stored=stored, compacted=True)
-
-    def _entry_reader(
-        self, topic: str, start: EntryId | None, permits: int | None, *, stored: bool, compacted: bool
-    ) -> EntryReader:
+        """Open a reader of whole entries, as `eos.source.range_reader` does; of what compaction left, if so asked."""
         return self._client.entry_reader(
             topic,
             start,

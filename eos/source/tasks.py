@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -57,7 +58,7 @@ def read_partition(
     most = options.max_message_bytes
     stored = None if path is None else read_stored(part, path, options)
     wait = ReadTimeout(options.read_timeout_s)
-    asked = brokers.entry_kind, wait, brokers.may_pass_over, brokers.open_compacted
+    asked = brokers.entry_kind, wait, brokers.may_pass_over, partial(brokers.open, compacted=True)
     with closing(brokers):
         for entries in read_range(part, brokers.open, lose, decrypt, damage, most, stored, *asked):
             yield from damage.rows_of_entries()

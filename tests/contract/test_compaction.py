@@ -141,29 +141,29 @@ def test_compaction_loses_a_message_in_chunks_and_the_value_that_its_key_had_bef
     assert len(stored) > 1
 
 
-@pytest.mark.parametrize("behind", ["nothing", "messages", "a marker", "aborted messages"])
+@pytest.mark.parametrize("then", ["nothing", "messages", "a marker", "aborted messages"])
 def test_what_compaction_left_is_read_whole_once_the_ledgers_it_came_from_are_deleted(
-    pulsar: Running, ours: Client, topic: str, quiet: int, behind: str
+    pulsar: Running, ours: Client, topic: str, quiet: int, then: str
 ) -> None:
     """Also from between its messages on, as after a lost connection, and again right after another compaction."""
     keys = [f"k{number}" for number in range(30)]
     for key in keys:
         send(ours, topic, None, **{key: b"1"})
-    last = transaction(ours, topic, coordinator_index=quiet) if behind == "a marker" else None
+    last = transaction(ours, topic, coordinator_index=quiet) if then == "a marker" else None
     send(ours, topic, last, k29=b"2")
     if last is not None:
         unload(pulsar, topic)
         end(ours, last, commit=True)
-    if behind == "aborted messages":
+    if then == "aborted messages":
         unload(pulsar, topic)
         aborted = transaction(ours, topic, coordinator_index=quiet)
         send(ours, topic, aborted, k0=b"aborted")
         end(ours, aborted, commit=False)
     compact(pulsar.admin_url, topic)
-    delete_ledgers(pulsar.admin_url, topic, 1 if behind in ("a marker", "aborted messages") else None)
+    delete_ledgers(pulsar.admin_url, topic, 1 if then in ("a marker", "aborted messages") else None)
     wanted = [b"1"] * 29 + [b"2"]
     assert values(read_all(ours, topic, compacted=True)) == wanted
-    if behind != "nothing":
+    if then != "nothing":
         send(ours, topic, None, k1=b"3")
         wanted += [b"3"]
     left = read_all(ours, topic, compacted=True)
@@ -176,9 +176,9 @@ def test_what_compaction_left_is_read_whole_once_the_ledgers_it_came_from_are_de
             came += reader.read(PATIENCE_S)
             reader.begin_again()
         assert values(came) == wanted
-        if behind in ("a marker", "aborted messages"):  # the broker moves the reader past them, each time
+        if then in ("a marker", "aborted messages"):  # the broker moves the reader past them, each time
             assert reader.read(3) == []
-    if behind != "nothing":  # otherwise there is nothing to compact
+    if then != "nothing":  # otherwise there is nothing to compact
         compact(pulsar.admin_url, topic)
         assert values(read_all(ours, topic, compacted=True)) == [b"1", *wanted[2:]]
 
@@ -227,24 +227,25 @@ def test_a_command_that_moves_positions_takes_nothing_from_a_reader_of_what_comp
     assert len({entry.id for entry in came}) == 30
 
 
-@pytest.mark.parametrize("behind", ["nothing", "a message", "an aborted message"])
+@pytest.mark.parametrize("then", ["nothing", "a message", "an aborted message"])
 def test_the_source_takes_the_other_chunks_from_the_topic_as_long_as_it_has_them(
-    pulsar: Running, ours: Client, topic: str, quiet: int, behind: str
+    pulsar: Running, ours: Client, topic: str, quiet: int, then: str
 ) -> None:
-    """Afterwards the row is lost, which is said at once, whatever is stored behind it."""
+    """Afterwards the row is lost, which is said at once, whatever is stored after it."""
 
     def rows() -> list[bytes]:
         given = {"service.url": pulsar.service_url, "topic": topic, "readCompacted": "true"}
         source = PulsarDataSource(given)
         reader = cast(PulsarReader, source.reader(source.schema()))
-        return [value for task in reader.partitions() for batch in reader.read(task) for value in values_of(batch)]
+        read = [batch for task in reader.partitions() for batch in reader.read(task)]
+        return [row["value"] for batch in read for row in batch.to_pylist()]
 
     send_in_chunks(ours, topic)
     compact(pulsar.admin_url, topic)
     assert rows() == [b"1", LARGE]
     delete_ledgers(pulsar.admin_url, topic)
-    if behind != "nothing":
-        txn = transaction(ours, topic, coordinator_index=quiet) if behind == "an aborted message" else None
+    if then != "nothing":
+        txn = transaction(ours, topic, coordinator_index=quiet) if then == "an aborted message" else None
         send(ours, topic, txn, more=b"1")
         if txn is not None:
             end(ours, txn, commit=False)
@@ -252,8 +253,3 @@ def test_the_source_takes_the_other_chunks_from_the_topic_as_long_as_it_has_them
     with pytest.raises(DataLost, match=r"is the last of 3 chunks .* Compaction keeps only the last chunk"):
         rows()
     assert time.monotonic() - began < PATIENCE_S
-
-
-def values_of(batch: pa.RecordBatch) -> list[bytes]:
-    column: list[bytes] = batch.column("value").to_pylist()
-    return column

@@ -11,7 +11,7 @@ first.
 Where a read begins at a place that need not hold a message, what the broker leaves out before the first one moves
 that position rightly. Then the first message counts once two readers in a row were given the same.
 
-So it is with what compaction left, once the ledgers that it came from are deleted. A marker behind them follows the
+So it is with what compaction left, once the ledgers that it came from are deleted. A marker after them follows the
 mark-delete position then, and the broker, as it acknowledges the marker, moves that position past messages of the
 compacted ledger. Only such messages up to the position can have been left out, so they count once two readers in a row
 were given the same and stood there.

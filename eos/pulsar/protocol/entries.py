@@ -16,7 +16,7 @@ _BEFORE_ALL = EntryId(0, 0)
 """Where a reader of what compaction left begins.
 
 A broker puts one that begins at EARLIEST before the first entry that it still has. Once the ledgers that compaction has
-read are deleted, this is behind all that compaction left: the reader is given it, and its position says that it was
+read are deleted, this is after all that compaction left: the reader is given it, and its position says that it was
 left out (4.2.4). A place that is named stays as it is.
 """
 

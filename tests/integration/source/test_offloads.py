@@ -29,6 +29,7 @@ from tests.integration.source.test_segments import table as table
 from tests.integration.source.test_segments import topic as topic
 from tests.integration.sparkless import eos
 from tests.object_store import object_store
+from tests.topic_commands import trim
 from tests.vectors.offloads import offloaders
 from tests.waiting import PATIENCE_S, until
 
@@ -89,9 +90,9 @@ def running(storage: Storage, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield started
 
 
-def only_there(admin: Admin, trim: str, topic: str) -> bool:
+def only_there(admin: Admin, admin_url: str, topic: str) -> bool:
     """Have the broker delete the copies of closed ledgers that bookies have; return whether it has deleted all."""
-    httpx.post(trim, timeout=30).raise_for_status()
+    trim(admin_url, topic)
     *closed, _ = segments_of(admin, topic).segments
     return bool(closed) and all(one.offloaded and one.metadata is None for one in closed)
 
@@ -120,7 +121,7 @@ def cold(pulsar: LocalPulsar, storage: Storage, ours: Client, topic: str) -> str
     until(offloaded)
     if storage.requests is not None:
         with Admin(pulsar.admin_url) as admin:
-            until(partial(only_there, admin, f"{where}/trim", topic), "the bookies still store what was offloaded")
+            until(partial(only_there, admin, pulsar.admin_url, topic), "the bookies still store what was offloaded")
     return topic
 
 

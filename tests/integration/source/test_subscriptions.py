@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from contextlib import suppress
 from typing import Any
 
-import httpx
 import pytest
 
 from eos.errors import InvalidInput
@@ -21,7 +19,7 @@ from tests.contract.conftest import Produce
 from tests.integration.source.conftest import Admin, Run
 from tests.integration.source.queries import Query
 from tests.integration.source.streams import write
-from tests.waiting import until
+from tests.topic_commands import retain_nothing, until_deleted
 
 REMOVED = "subscription/job?force=true"
 
@@ -36,31 +34,11 @@ def careless(run: Run, **options: str) -> Query:
 
 
 @pytest.fixture
-def trimmed(pulsar: Any, make_topic: MakeTopic, admin: Admin) -> str:
+def trimmed(pulsar: Any, make_topic: MakeTopic) -> str:
     """A topic that keeps only what a subscription still needs, as Pulsar does by default."""
     topic = make_topic("trimmed")
-    nothing = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
-    until(lambda: _set(admin, topic, nothing), "the topic took no policy", pause_s=0.3)
+    retain_nothing(pulsar.admin_url, topic)
     return topic
-
-
-def _set(admin: Admin, topic: str, retention: dict[str, int]) -> bool:
-    with suppress(httpx.HTTPStatusError):
-        admin("POST", topic, "retention", retention)
-        return True
-    return False
-
-
-def let_go(topic: str, ledger: int, pulsar: Any, admin: Admin) -> None:
-    """Wait until the broker has deleted a ledger that nothing needs."""
-    with AdminApi(pulsar.admin_url) as asked:
-
-        def gone() -> bool:
-            admin("PUT", topic, "unload")
-            admin("POST", topic, "trim")
-            return ledger not in {one.id for one in asked.ledgers(topic)}
-
-        until(gone, "the ledger was not deleted", pause_s=0.3)
 
 
 @pytest.mark.parametrize("begins", ["latest", "time"])
@@ -163,7 +141,7 @@ def test_a_subscription_that_is_deleted_between_two_runs_is_a_loss_once_the_ledg
     query.brokers.close()
     (lost,) = write(ours, trimmed, "lost")
     admin("DELETE", trimmed, REMOVED)
-    let_go(trimmed, lost.ledger, pulsar, admin)
+    until_deleted(pulsar.admin_url, trimmed, {lost.ledger})
     write(ours, trimmed, "left")
     for _ in range(2):
         with pytest.raises(InvalidInput, match=f"data of {trimmed} was lost: .*subscription was gone"):
@@ -352,4 +330,4 @@ def test_the_first_chunk_of_a_message_stays_stored_until_the_message_was_read(
     send(None)
     send(None)
     batch()
-    let_go(trimmed, first.ledger, pulsar, admin)
+    until_deleted(pulsar.admin_url, trimmed, {first.ledger})

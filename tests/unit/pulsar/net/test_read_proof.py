@@ -107,7 +107,7 @@ def test_compaction_may_take_any_message_away() -> None:
     assert one.arrived(at(7), at(6), [at(9)])
 
 
-def test_a_marker_behind_what_compaction_left_moves_the_reader_each_time() -> None:
+def test_a_marker_after_what_compaction_left_moves_the_reader_each_time() -> None:
     """Its ledgers are deleted, and the marker is entry 20. What came up to there counts once it came twice."""
     left = [at(3), at(9), at(21)]
     one = proof(None, compacted=True)
@@ -121,7 +121,7 @@ def test_a_marker_behind_what_compaction_left_moves_the_reader_each_time() -> No
     one.joined()
     assert not one.arrived(at(3), at(20), left)
     one.joined()
-    assert one.arrived(at(3), at(20), [*left, at(22)]), "what lies behind it can't have been left out"
+    assert one.arrived(at(3), at(20), [*left, at(22)]), "what lies after it can't have been left out"
     assert one.arrived(at(3), at(20), [at(30)])
     assert one.silent(at(3), at(20), at(30))
     assert not one.silent(at(3), at(25), at(30)), "it was moved again"
