@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from eos.local.jvm import QUICK_START
 from tests.child_process import ChildProcess
 
 JAVA = Path(__file__).parents[3] / "statestore" / "java"
@@ -17,7 +18,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 
 
 @pytest.mark.timeout(900)  # with an empty repository of Maven's it fetches for minutes first
-def test_the_quick_tests_of_the_jar_pass(tmp_path: Path) -> None:
+def test_the_quick_tests_of_the_jar_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # C1 alone: these JVMs live for a minute, half of which the other compiler would take.
+    monkeypatch.setenv("MAVEN_OPTS", " ".join(QUICK_START))
     command = ["mvn", "--batch-mode", "--no-transfer-progress", "test", "-DexcludedGroups=long"]
     with ChildProcess(command, tmp_path / "maven.log", home=JAVA) as maven:  # it starts JVMs of its own
         code = maven.wait()
