@@ -12,6 +12,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from eos.pulsar.wire.encryption import as_it_is, decryptor_of
+from eos.schema.garbage import few_collections
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import SourceColumns
 from eos.source.damage import DamagePolicy
@@ -59,7 +60,7 @@ def read_partition(
     stored = None if path is None else read_stored(part, path, options)
     wait = ReadTimeout(options.read_timeout_s)
     asked = brokers.entry_kind, wait, brokers.may_pass_over, partial(brokers.open, compacted=True)
-    with closing(brokers):
+    with closing(brokers), few_collections():
         for entries in read_range(part, brokers.open, lose, decrypt, damage, most, stored, *asked):
             yield from damage.rows_of_entries()
             yield from damage.readable(entries)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
+from itertools import groupby
 from typing import Generic, Literal, TypeVar
 
 from eos.errors import EosError, NetworkError, Refused, Unanswered
@@ -81,8 +82,8 @@ class Subscriber(ABC, Generic[L]):
     def _request(self, line: L) -> BaseCommand:
         """Return SUBSCRIBE."""
 
-    def _take(self, line: L, frame: Frame) -> None:
-        """Take a MESSAGE frame; called by the reading thread, which holds `_arrived`. Nothing comes without permits."""
+    def _take(self, line: L, frames: Iterable[Frame]) -> None:
+        """Take MESSAGE frames; called by the reading thread, which holds `_arrived`. Nothing comes without permits."""
 
     def _explained(self) -> AbstractContextManager[None]:
         """Return what says in our words why SUBSCRIBE is refused."""
@@ -100,12 +101,12 @@ class Subscriber(ABC, Generic[L]):
         """Take frames from the reading thread; what comes after the consumer has ended says nothing new."""
         with self._arrived:
             try:
-                for frame in frames:
+                for messages, together in groupby(frames, _is_message):
                     if self._joined is None or self._joined[0].state in ENDED:
                         return
                     line = self._joined[0]
-                    if frame.command.type == _MESSAGE:
-                        self._take(line, frame)
+                    if messages:
+                        self._take(line, together)
                     else:
                         line.closed_by_broker()
             finally:
@@ -370,3 +371,7 @@ class RetainingSubscription(Subscriber[ConsumerSession]):
         start = "latest" if self._latest else "earliest"
         with topic_exists(self.topic), subscription_exists(self.topic, self.subscription, start):
             yield
+
+
+def _is_message(frame: Frame) -> bool:
+    return frame.command.type == _MESSAGE

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from eos.backoff import Backoff
@@ -219,15 +219,16 @@ class EntryReader(Subscriber[EntrySession], Closing):
         # A name of its own each time: a half-open connection may still hold the last one.
         return line.read(f"{self._subscription}-{uuid.uuid4().hex}")
 
-    def _take(self, line: EntrySession, frame: Frame) -> None:
-        entry = line.entry(frame)
-        if not entry.credible:
-            self._take_incredible(line, entry)
-            return
-        self._permits.spend(entry.size, entry.num_messages)
-        if line.fresh(entry) and self._permits.hold(entry.size):
-            line.reached = entry.id
-            self._held.append(entry)
+    def _take(self, line: EntrySession, frames: Iterable[Frame]) -> None:
+        permits = self._permits
+        for entry in line.entries(frames):
+            if not entry.credible:
+                self._take_incredible(line, entry)
+                continue
+            permits.spend(entry.size, entry.num_messages)
+            if line.fresh(entry) and permits.hold(entry.size):
+                line.reached = entry.id
+                self._held.append(entry)
 
     def _take_incredible(self, line: EntrySession, entry: Entry) -> None:
         """Take an entry whose messages nobody can count, so that nobody knows how many permits the broker has left.

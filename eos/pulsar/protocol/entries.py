@@ -6,6 +6,8 @@ the last entry that it reached, and the broker repeats that one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from eos.pulsar.protocol.consumer import ConsumerSession, Input
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.frames import Frame
@@ -57,13 +59,14 @@ class EntrySession(ConsumerSession):
         command.subscribe.read_compacted = self._compacted
         return command
 
-    def entry(self, frame: Frame) -> Entry:
-        """Take a MESSAGE frame; return its entry. Raises DamagedFrame."""
-        self._take(Input.MESSAGE)
-        entry = Entry.read(frame, self.topic)
-        if self.first is None:
-            self.first = entry.id
-        return entry
+    def entries(self, frames: Iterable[Frame]) -> Iterator[Entry]:
+        """Take MESSAGE frames; yield their entries. Raises DamagedFrame."""
+        self._take(Input.MESSAGE)  # once for all: it leads to the state that it comes from
+        for frame in frames:
+            entry = Entry.read(frame, self.topic)
+            if self.first is None:
+                self.first = entry.id
+            yield entry
 
     def fresh(self, entry: Entry) -> bool:
         """Whether the entry is none that arrived before."""

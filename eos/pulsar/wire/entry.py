@@ -64,8 +64,9 @@ class Entry:
     def credible(self) -> bool:
         """Whether it can have as many messages as it says, by which the broker has counted its permits."""
         messages, size = self.metadata.num_messages_in_batch, len(self.packed)
-        if messages * _MESSAGE_BYTES > size:
-            size = max(self.metadata.uncompressed_size, size)
+        if 0 <= messages * _MESSAGE_BYTES <= size:  # as they are stored, which most entries have room for
+            return not self.damage
+        size = max(self.metadata.uncompressed_size, size)
         return not self.damage and 0 <= messages <= max(1, size // _MESSAGE_BYTES)
 
     @property

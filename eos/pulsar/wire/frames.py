@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import google_crc32c
 from google.protobuf.message import DecodeError
 
 from eos.errors import DamagedFrame
@@ -28,8 +29,8 @@ DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 FRAME_PADDING = 10 * 1024
 """Bytes by which a frame may exceed the maximum message size (Commands.MESSAGE_SIZE_FRAME_PADDING)."""
 
-_MAGIC_CHECKSUM = b"\x0e\x01"
-_MAGIC_BROKER_ENTRY = b"\x0e\x02"
+_MAGIC_CHECKSUM = 0x0E01
+_MAGIC_BROKER_ENTRY = 0x0E02
 _MESSAGE = BaseCommand.Type.MESSAGE
 _REQUIRED: tuple[Literal["producer_name", "sequence_id", "publish_time"], ...] = (
     "producer_name",
@@ -41,7 +42,10 @@ damage."""
 
 _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")
-_CHECKSUM_BYTES = 6  # the magic number, and the checksum
+_CHECKSUM = struct.Struct(">HI")
+_CHECKSUM_BYTES = _CHECKSUM.size  # the magic number, and the checksum
+_CHECKED = struct.Struct(">HII")  # the same, and the size of the metadata
+_MAGIC_BYTES = 2
 _TLS_RECORDS = (0x15, 0x16)  # alert, handshake (RFC 8446, 5.1)
 _TLS_MAJOR = 0x03
 
@@ -80,7 +84,7 @@ def encode_message(command: BaseCommand, metadata: MessageMetadata, payload: Seq
     described = metadata.SerializeToString()
     sized = _SIZE.pack(len(described)) + described
     checksum = crc32c([sized, *payload])
-    tail = _MAGIC_CHECKSUM + _SIZE.pack(checksum) + sized
+    tail = _CHECKSUM.pack(_MAGIC_CHECKSUM, checksum) + sized
     total = 4 + len(body) + len(tail) + sum(len(part) for part in payload)
     return [_SIZES.pack(total, len(body)) + body + tail, *payload]
 
@@ -178,21 +182,25 @@ def _unreadable(size: int, error: Exception) -> DamagedFrame:
 
 def _message(command: BaseCommand, received: bytes, at: int, end: int) -> Frame:
     """Return the frame of a message that lies between these places. What is read there is cut off at its end."""
-    if received[at : at + 2] == _MAGIC_BROKER_ENTRY:
-        at = _end(received, at + 2, end)
-    if received[at : at + 2] == _MAGIC_CHECKSUM:
-        (expected,) = _SIZE.unpack_from(received, at + 2)
+    magic, expected, size = _CHECKED.unpack_from(received, at)
+    if magic == _MAGIC_BROKER_ENTRY:
+        at = _end(received, at + _MAGIC_BYTES, end)
+        magic, expected, size = _CHECKED.unpack_from(received, at)
+    if magic == _MAGIC_CHECKSUM:
         covered = received[at + _CHECKSUM_BYTES : end]
-        if (actual := crc32c([covered])) != expected:
+        if (actual := google_crc32c.value(covered)) != expected:
             raise DamagedFrame(f"checksum {actual:#010x} of a received message. Its frame says {expected:#010x}")
+        payload = _SIZE.size + size
+        if payload > len(covered):
+            raise _beyond(size, payload - len(covered))
     else:
         covered = received[at:end]
-    payload = _end(covered, 0, len(covered))
+        payload = _end(covered, 0, len(covered))
     metadata = MessageMetadata.FromString(covered[_SIZE.size : payload])
     has = metadata.HasField  # each entry comes by here
     if not (has("producer_name") and has("sequence_id") and has("publish_time")):
         raise DamagedFrame(f"its metadata has no {next(name for name in _REQUIRED if not has(name))}")
-    return Frame(command, metadata, memoryview(covered)[payload:], _CHECKSUM_BYTES + len(covered))
+    return Frame(command, metadata, covered[payload:], _CHECKSUM_BYTES + len(covered))
 
 
 def _end(data: bytes, at: int, limit: int) -> int:
@@ -200,5 +208,9 @@ def _end(data: bytes, at: int, limit: int) -> int:
     (size,) = _SIZE.unpack_from(data, at)
     end: int = at + _SIZE.size + size
     if end > limit:
-        raise DamagedFrame(f"a part of {size} bytes ends {end - limit} bytes beyond its frame")
+        raise _beyond(size, end - limit)
     return end
+
+
+def _beyond(size: int, beyond: int) -> DamagedFrame:
+    return DamagedFrame(f"a part of {size} bytes ends {beyond} bytes beyond its frame")

@@ -62,30 +62,31 @@ def test_it_can_read_what_compaction_left() -> None:
 
 
 def test_an_entry_is_taken_whole() -> None:
-    entry = joined().entry(frame(4))
+    (entry,) = joined().entries([frame(4)])
     assert (entry.id, entry.num_messages, entry.payload, entry.topic) == (EntryId(3, 4), 5, b"payload", "t")
 
 
 def test_what_the_last_line_reached_is_not_fresh() -> None:
     line = joined(EntryId(3, 0), EntryId(3, 4))
-    assert [line.fresh(line.entry(frame(entry))) for entry in (3, 4, 5)] == [False, False, True]
+    assert [line.fresh(entry) for entry in line.entries(map(frame, (3, 4, 5)))] == [False, False, True]
+    assert line.first == EntryId(3, 3)
 
 
 def test_the_first_entry_is_fresh_though_it_is_the_start() -> None:
     line = joined(EntryId(3, 4))
-    assert line.fresh(line.entry(frame(4)))
+    assert [line.fresh(entry) for entry in line.entries([frame(4)])] == [True]
 
 
 def test_a_message_without_one_is_damaged() -> None:
     with pytest.raises(DamagedFrame, match="entry 3:4 of t came without a message"):
-        joined().entry(Frame(frame(4).command))
+        list(joined().entries([Frame(frame(4).command)]))
 
 
 def test_nothing_comes_from_a_line_that_is_lost() -> None:
     line = joined()
     line.lost(NetworkError("gone"))
     with pytest.raises(NetworkError, match="gone"):
-        line.entry(frame(4))
+        list(line.entries([frame(4)]))
 
 
 @pytest.mark.parametrize(
