@@ -206,14 +206,21 @@ def _producer_name(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     # A name that is not text comes as bytes, and is shown as other clients' properties are.
     given: list[str | bytes] = [entry.metadata.producer_name for entry in entries]
     names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in given]
-    return pa.array(names, pa.string()).take(pa.array(rows.entry))
+    return _of_entries(pa.array(names, pa.string()), rows)
 
 
 def _schema_version(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     versions = [
         entry.metadata.schema_version if entry.metadata.HasField("schema_version") else None for entry in entries
     ]
-    return pa.array(versions, pa.binary()).take(pa.array(rows.entry))
+    return _of_entries(pa.array(versions, pa.binary()), rows)
+
+
+def _of_entries(told: pa.Array, rows: MessageRows) -> pa.Array:
+    """Return for each message what its entry tells. Most groups are of one producer, by one schema."""
+    if len(told.unique()) == 1:
+        return pa.repeat(told[0], len(rows.entry))
+    return told.take(pa.array(rows.entry))
 
 
 def _message_id(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:

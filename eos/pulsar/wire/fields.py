@@ -113,7 +113,7 @@ def parse(
         head = eight[at]
         tag = (head & _U(0xFF)).astype(np.uint8)
         number, behind = _varints(data, head >> _U(8), at + 1)
-        kinds = [int(tag[0])] if (tag == tag[0]).all() else [int(kind) for kind in np.unique(tag)]
+        kinds = [int(tag[0])] if (tag == tag[0]).all() else np.flatnonzero(np.bincount(tag)).tolist()
         follows = np.where((tag & 7) == _BYTES, number, 0)
         good = tags[tag] & (behind >= 0) & (follows >= 0) & (follows <= ends - behind)
         for kind in kinds:

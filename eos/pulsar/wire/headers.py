@@ -141,11 +141,22 @@ def _sizes(head: npt.NDArray[np.uint64]) -> Places:
     return head.astype("<u4").byteswap().astype(np.int64)
 
 
+def _is_chain(starts: Places, ends: Places, total: int) -> bool:
+    """Whether these follow one another from byte 0 to `total`, all of them."""
+    return bool(len(starts) and starts[0] == 0 and ends[-1] == total and (ends[:-1] == starts[1:]).all())
+
+
 def _chain(starts: Places, ends: Places, total: int) -> Places | None:
     """Return the places in `starts` that follow one another from byte 0 to `total`; None when they don't arrive."""
     count = len(starts)
-    if count and starts[0] == 0 and ends[-1] == total and (ends[:-1] == starts[1:]).all():
+    if _is_chain(starts, ends, total):
         return np.arange(count)
+    begins = np.zeros(total + 1, np.bool_)
+    begins[0] = True
+    begins[ends] = True
+    led_to = np.flatnonzero(begins[starts])  # a candidate inside a value rarely begins where another one ends
+    if _is_chain(starts[led_to], ends[led_to], total):
+        return led_to
     following = np.searchsorted(starts, ends)
     arrives = np.append(starts, -1)[following] == ends
     steps: list[int] = np.where(arrives, following, np.where(ends == total, count, -1)).tolist()

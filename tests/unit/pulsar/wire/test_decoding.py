@@ -147,9 +147,22 @@ def test_large_numbers_are_signed() -> None:
 # ---- headers found at once, or read one by one
 
 
-def test_a_header_inside_a_value_is_not_taken_for_one(found: list[bool]) -> None:
-    inner = message(b"inner", partition_key=b"k")
-    assert values(batch([message(inner), message(b"b")])) == [inner, b"b"]
+@pytest.mark.parametrize(
+    "inner",
+    [
+        message(b"inner", partition_key=b"k"),
+        message(b"inner") + b"and more",
+        b"before" + message(b"inner"),
+        message(b"one") + message(b"two"),  # the second begins where the first ends, as if it were of the batch
+        message(b"one") + message(b"two") + b"and more",
+        message(message(b"in one") + message(b"another")),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_header_inside_a_value_is_not_taken_for_one(inner: bytes, place: int, found: list[bool]) -> None:
+    expected = [b"a", b"b", b"c"]
+    expected[place] = inner
+    assert values(batch([message(value) for value in expected])) == expected
     assert found == [True]
 
 
