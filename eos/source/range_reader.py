@@ -32,8 +32,12 @@ from eos.source.offsets import Position
 from eos.source.ranges import Found, Range
 from eos.source.silence import SILENCE_S, USUAL_TIMEOUT, Entries, Open, ReadTimeout, Silence
 
-BATCH_BYTES = 1024 * 1024
+BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of the entries that are decoded together, about, once they are decompressed; a larger entry comes alone."""
+
+BATCH_ROWS = 16_000
+"""Messages of the entries that are decoded together, from which no entry is added. A call for typed values takes 1 to
+3 ms, however few they are. With twice as many its arrays leave the processor's cache, and a row costs a sixth more."""
 
 _LOOKS_AT_END = 8
 
@@ -240,13 +244,15 @@ def _end_gone(part: Range, open_reader: Open) -> str:
 
 def _groups(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
     group: list[Entry] = []
-    held = 0
+    rows = held = 0
     for entry in entries:
-        if group and held + entry.unpacked_size > BATCH_BYTES:
+        size = entry.unpacked_size
+        if group and (held + size > BATCH_BYTES or rows >= BATCH_ROWS):
             yield group
-            group, held = [], 0
+            group, rows, held = [], 0, 0
         group.append(entry)
-        held += entry.unpacked_size
+        rows += entry.metadata.num_messages_in_batch
+        held += size
     if group:
         yield group
 

@@ -58,7 +58,7 @@ COLUMNS: Mapping[Column, pa.DataType] = {
 }
 """Each column's type. Times are milliseconds since 1970; a batch index of -1 is a message outside a batch."""
 
-GROUP_BYTES = 2 * 1024 * 1024
+GROUP_BYTES = 4 * 1024 * 1024
 """Bytes of entries that are decoded together, their messages decompressed."""
 
 # glibc gives freed memory back once more lies free than twice the largest block that it ever took on its own

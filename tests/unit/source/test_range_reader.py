@@ -188,6 +188,13 @@ def test_entries_are_grouped_for_the_decoder() -> None:
     assert [len(group) for group in groups] == [8, 8, 4]
 
 
+def test_a_group_of_small_entries_ends_with_so_many_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(range_reader, "BATCH_ROWS", 5)
+    script = Script([[["5:3", *(f"5:{entry}" for entry in range(4, 16))]]])
+    groups = list(read_range(behind("5:3", "5:15"), script.open, fail))
+    assert [len(group) for group in groups] == [5, 5, 2]
+
+
 def test_the_first_message_behind_an_entry_is_waited_for() -> None:
     found = first_behind("t", at("5:4"), Script([[SILENCE, ["5:3"], ["5:7", "5:8"]]], last="5:8", size=7).open)
     assert (found.entry, found.size) == (at("5:7"), 7)
