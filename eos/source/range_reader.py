@@ -251,7 +251,7 @@ def _groups(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
             yield group
             group, rows, held = [], 0, 0
         group.append(entry)
-        rows += entry.metadata.num_messages_in_batch
+        rows += entry.num_messages
         held += size
     if group:
         yield group
