@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from eos.errors import EntriesGone, Refused, TopicMissing
 from eos.pulsar.wire.compression import MAX_BYTES
+from eos.pulsar.wire.decoding import GROUP_BYTES
 from eos.pulsar.wire.encryption import Decrypt, as_it_is
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
@@ -32,8 +33,9 @@ from eos.source.offsets import Position
 from eos.source.ranges import Found, Range
 from eos.source.silence import SILENCE_S, USUAL_TIMEOUT, Entries, Open, ReadTimeout, Silence
 
-BATCH_BYTES = 4 * 1024 * 1024
-"""Bytes of the entries that are decoded together, about, once they are decompressed; a larger entry comes alone."""
+BATCH_BYTES = GROUP_BYTES
+"""Bytes of the entries that are decoded together, about, once they are decompressed; a larger entry comes alone. With
+more the decoder would cut the group, and join the parts again."""
 
 BATCH_ROWS = 16_000
 """Messages of the entries that are decoded together, from which no entry is added. A call for typed values takes 1 to

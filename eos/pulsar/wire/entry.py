@@ -63,11 +63,10 @@ class Entry:
     @property
     def credible(self) -> bool:
         """Whether it can have as many messages as it says, by which the broker has counted its permits."""
-        messages, size = self.metadata.num_messages_in_batch, len(self.packed)
-        if 0 <= messages * _MESSAGE_BYTES <= size:  # as they are stored, which most entries have room for
-            return not self.damage
-        size = max(self.metadata.uncompressed_size, size)
-        return not self.damage and 0 <= messages <= max(1, size // _MESSAGE_BYTES)
+        least, size = self.metadata.num_messages_in_batch * _MESSAGE_BYTES, len(self.packed)
+        if least > size:
+            size = max(self.metadata.uncompressed_size, size, _MESSAGE_BYTES)  # one message may be empty
+        return not self.damage and 0 <= least <= size
 
     @property
     def unpacked_size(self) -> int:

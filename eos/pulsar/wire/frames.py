@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import google_crc32c
 from google.protobuf.message import DecodeError
 
 from eos.errors import DamagedFrame
@@ -44,7 +43,6 @@ _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")
 _CHECKSUM = struct.Struct(">HI")
 _CHECKSUM_BYTES = _CHECKSUM.size  # the magic number, and the checksum
-_CHECKED = struct.Struct(">HII")  # the same, and the size of the metadata
 _MAGIC_BYTES = 2
 _TLS_RECORDS = (0x15, 0x16)  # alert, handshake (RFC 8446, 5.1)
 _TLS_MAJOR = 0x03
@@ -182,20 +180,17 @@ def _unreadable(size: int, error: Exception) -> DamagedFrame:
 
 def _message(command: BaseCommand, received: bytes, at: int, end: int) -> Frame:
     """Return the frame of a message that lies between these places. What is read there is cut off at its end."""
-    magic, expected, size = _CHECKED.unpack_from(received, at)
+    magic, expected = _CHECKSUM.unpack_from(received, at)
     if magic == _MAGIC_BROKER_ENTRY:
         at = _end(received, at + _MAGIC_BYTES, end)
-        magic, expected, size = _CHECKED.unpack_from(received, at)
+        magic, expected = _CHECKSUM.unpack_from(received, at)
     if magic == _MAGIC_CHECKSUM:
         covered = received[at + _CHECKSUM_BYTES : end]
-        if (actual := google_crc32c.value(covered)) != expected:
+        if (actual := crc32c([covered])) != expected:
             raise DamagedFrame(f"checksum {actual:#010x} of a received message. Its frame says {expected:#010x}")
-        payload = _SIZE.size + size
-        if payload > len(covered):
-            raise _beyond(size, payload - len(covered))
     else:
         covered = received[at:end]
-        payload = _end(covered, 0, len(covered))
+    payload = _end(covered, 0, len(covered))
     metadata = MessageMetadata.FromString(covered[_SIZE.size : payload])
     has = metadata.HasField  # each entry comes by here
     if not (has("producer_name") and has("sequence_id") and has("publish_time")):
@@ -208,9 +203,5 @@ def _end(data: bytes, at: int, limit: int) -> int:
     (size,) = _SIZE.unpack_from(data, at)
     end: int = at + _SIZE.size + size
     if end > limit:
-        raise _beyond(size, end - limit)
+        raise DamagedFrame(f"a part of {size} bytes ends {end - limit} bytes beyond its frame")
     return end
-
-
-def _beyond(size: int, beyond: int) -> DamagedFrame:
-    return DamagedFrame(f"a part of {size} bytes ends {beyond} bytes beyond its frame")

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.jvm]
 
 @pytest.mark.timeout(900)  # with an empty repository of Maven's it fetches for minutes first
 def test_the_quick_tests_of_the_jar_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # C1 alone: these JVMs live for a minute, half of which the other compiler would take.
+    # Without the second compiler: it would take half of the minute that these JVMs live.
     monkeypatch.setenv("MAVEN_OPTS", " ".join(QUICK_START))
     command = ["mvn", "--batch-mode", "--no-transfer-progress", "test", "-DexcludedGroups=long"]
     with ChildProcess(command, tmp_path / "maven.log", home=JAVA) as maven:  # it starts JVMs of its own

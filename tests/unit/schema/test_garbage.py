@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
@@ -19,19 +20,17 @@ def as_before() -> Iterator[None]:
     gc.set_threshold(*before)
 
 
-@pytest.mark.parametrize("inside", [100_000, 700], ids=["those of a task", "the usual"])
-def test_objects_that_are_kept_for_a_moment_are_looked_at_seldom(inside: int) -> None:
+@pytest.mark.parametrize(("around", "fewest", "most"), [(few_collections, 0, 1), (nullcontext, 31, 100)])
+def test_objects_that_are_kept_for_a_moment_are_looked_at_seldom(
+    around: Callable[[], AbstractContextManager[None]], fewest: int, most: int
+) -> None:
     gc.collect()
     gc.set_threshold(*USUAL)
     began = gc.get_stats()[0]["collections"]
-    if inside == USUAL[0]:
+    with around():
         kept = [[number] for number in range(50_000)]
-    else:
-        with few_collections():
-            kept = [[number] for number in range(50_000)]
-    collections = gc.get_stats()[0]["collections"] - began
     assert len(kept) == 50_000
-    assert collections <= 1 if inside > USUAL[0] else collections > 30
+    assert fewest <= gc.get_stats()[0]["collections"] - began <= most
 
 
 def test_the_settings_are_as_before_after_an_error_too() -> None:
