@@ -31,10 +31,8 @@ def frame_of(chunk: Chunk, txn: TxnId | None = None, sequence_id: int = 0) -> Fr
 
 def stored(chunk: Chunk, place: int = 0, txn: TxnId | None = None, sequence_id: int = 0) -> Entry:
     """Return the entry that a broker makes of it, the one of this number in ledger 1."""
-    frame = frame_of(chunk, txn, sequence_id)
-    assert frame.metadata is not None
-    assert frame.payload is not None
-    return Entry(EntryId(1, place), frame.metadata, frame.payload, len(frame.payload), "t")
+    (sent,) = frame_of(chunk, txn, sequence_id).entries
+    return Entry(EntryId(1, place), sent.metadata, sent.packed, len(sent.packed), "t")
 
 
 def received(entry: Entry) -> bytes:

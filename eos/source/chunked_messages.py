@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import chain
 
 from eos.errors import DamagedFrame, EntriesGone
 from eos.pulsar.wire.chunks import ChunkAssembler, ChunksMissing
@@ -31,7 +32,7 @@ _NAMED = 3
 
 def whole_messages(
     topic: str,
-    entries: Iterator[Entry],
+    entries: Iterator[list[Entry]],
     open_reader: Open,
     lose: Callable[[str], None],
     decrypt: Decrypt,
@@ -43,12 +44,15 @@ def whole_messages(
 ) -> Iterator[Entry]:
     """Yield the entries of a range, with each chunked message in one, in the place of its last chunk.
 
-    Args: the physical topic; the entries in their order; opens a reader of all that is stored; is told of a message
-    whose first chunks are gone; decrypts; is told of an entry that can't be read; bytes of a message, at most;
-    how long a read waits when nothing comes; whether the entries are those that compaction left.
+    Args: the physical topic; the entries in their order, as many together as came so; opens a reader of all that is
+    stored; is told of a message whose first chunks are gone; decrypts; is told of an entry that can't be read; bytes of
+    a message, at most; how long a read waits when nothing comes; whether the entries are those that compaction left.
     """
     assembler = ChunkAssembler(max_bytes, decrypt)
-    for entry in entries:
+    for entry in chain.from_iterable(entries):
+        if entry.plain:
+            yield entry
+            continue
         try:
             whole = assembler.take(entry)
         except DamagedFrame as damage:

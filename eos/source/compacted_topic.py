@@ -30,8 +30,9 @@ it away."""
 
 def newest_messages(
     part: Range, open_reader: Open, lose: Callable[[str], None], timeout: ReadTimeout
-) -> Iterator[Entry]:
-    """Yield what compaction left after the start of a range, and what came later, to the last message there is.
+) -> Iterator[list[Entry]]:
+    """Yield what compaction left after the start of a range, and what came later, to the last message there is, as
+    many entries together as come so.
 
     Args: the range, whose end is read at least; opens a reader; takes what was lost; how long a read waits.
 
@@ -52,7 +53,7 @@ def newest_messages(
                 if gone.found is None:
                     return
                 continue
-            yield from (entry for entry in arrived if start < entry.id)
+            yield [entry for entry in arrived if start < entry.id]
             if arrived:
                 came = arrived[-1].id
                 silence.ends()

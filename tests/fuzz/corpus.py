@@ -60,12 +60,11 @@ def stored() -> list[Stored]:
     pieces: list[Entry] = []
     for vector in json.loads((VECTORS / "frames.json").read_text(encoding="utf-8")):
         (frame,) = FrameDecoder().feed(bytes.fromhex(vector["frame"]))
-        if frame.metadata is None or frame.payload is None:
-            continue
-        if vector["name"].startswith("piece"):
-            pieces.append(entry(frame.metadata, bytes(frame.payload), len(pieces)))
-        else:
-            found.append(Stored(vector["name"], (entry(frame.metadata, bytes(frame.payload)),)))
+        for sent in frame.entries:
+            if vector["name"].startswith("piece"):
+                pieces.append(entry(sent.metadata, bytes(sent.packed), len(pieces)))
+            else:
+                found.append(Stored(vector["name"], (entry(sent.metadata, bytes(sent.packed)),)))
     given = json.loads((VECTORS / "encryption.json").read_text(encoding="utf-8"))
     metadata = MessageMetadata.FromString(bytes.fromhex(given["metadata"]))
     found.append(Stored("encrypted", (entry(metadata, bytes.fromhex(given["payload"])),)))

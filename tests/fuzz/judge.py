@@ -71,11 +71,9 @@ def framed(data: bytes, before: list[dict[str, Any]]) -> str:
         frames = FrameDecoder().feed(data)
     except DamagedFrame:
         return "refused"
-    entries = []
-    for frame in frames:
-        if frame.metadata is None and not frame.damage:
-            continue
-        entries.append(Entry.read(frame, TOPIC))
+    entries = [entry for frame in frames for entry in frame.entries]
+    for entry in entries:
+        entry.topic = TOPIC
     found = rows(entries, lambda entry: entry)
     if isinstance(found, str):
         return "refused"

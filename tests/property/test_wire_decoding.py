@@ -20,13 +20,12 @@ from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.frames import FrameDecoder
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import (
-    MessageIdData,
     MessageMetadata,
     SingleMessageMetadata,
 )
 from tests.one_by_one import rows_one_by_one
 from tests.property.test_wire_batch import as_sent, batches
-from tests.wire import frame_of, received
+from tests.wire import received, stored
 
 NUMBERS = st.sampled_from([0, 1, 127, 128, 16_384, 1_700_000_000_000, 2**49, 2**56, 2**63 - 1])
 SMALL = st.binary(max_size=12) | st.sampled_from([b"k" * 127, b"k" * 128, b"\0" * 40])
@@ -131,9 +130,7 @@ def test_columns_are_what_reading_one_by_one_gives(entries: list[Entry], wanted:
 def test_what_the_encoder_makes_is_decoded(batch: pa.RecordBatch, compression: Compression, target_bytes: int) -> None:
     entries = []
     for place, chunk in enumerate(BatchEncoder(compression, target_bytes=target_bytes).chunks(batch)):
-        frame = frame_of(chunk)
-        frame.command.message.message_id.CopyFrom(MessageIdData(ledger_id=1, entry_id=place))
-        entries.append(Entry.read(frame))
+        entries.append(stored(chunk, place))
     sent: list[Column] = ["value", "key", "ordering_key", "event_time", "properties"]
     seen = as_rows(decode(entries, sent))
     expected = [as_sent(row) for row in batch.to_pylist()]
@@ -153,7 +150,7 @@ def test_a_damaged_frame_is_an_error_and_never_other_rows(entries: list[Entry], 
     for _ in range(data.draw(st.integers(1, 3))):
         frame[data.draw(st.integers(covered, len(frame) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     try:
-        seen = decode([Entry.read(one, "t") for one in FrameDecoder().feed(frame)], ALL)
+        seen = decode([one for found in FrameDecoder().feed(frame) for one in found.entries], ALL)
     except DamagedFrame:
         event("refused")
         return

@@ -95,11 +95,11 @@ def large_values() -> pa.Array:
 def describe_frame(frame: Frame) -> dict[str, Any]:
     """Return what is in a frame, in the words of BrokerClasses.java."""
     described: dict[str, Any] = {"command": describe(frame.command)}
-    if frame.metadata is not None and frame.payload is not None:
-        described["metadata"] = describe(frame.metadata)
+    for entry in (one for one in frame.entries if not one.damage):  # without a message the command stands alone
+        described["metadata"] = describe(entry.metadata)
         described["messages"] = [
-            {"value": value.hex()} | ({"metadata": describe(own)} if own is not frame.metadata else {})
-            for own, value in unpack(frame.metadata, frame.payload)
+            {"value": value.hex()} | ({"metadata": describe(own)} if own is not entry.metadata else {})
+            for own, value in unpack(entry.metadata, entry.packed)
         ]
     return described
 

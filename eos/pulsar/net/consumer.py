@@ -5,17 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
-from itertools import groupby
 from typing import Generic, Literal, TypeVar
 
 from eos.errors import EosError, NetworkError, Refused, Unanswered
 from eos.pulsar.net.broker_lookup import BrokerLookup, subscription_exists, topic_exists
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.protocol.consumer import ENDED, ConsumerSession, State
-from eos.pulsar.protocol.requests import Type
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId, MessageId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
@@ -23,7 +22,6 @@ from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 L = TypeVar("L", bound=ConsumerSession)
 A = TypeVar("A")
 
-_MESSAGE = int(Type.MESSAGE)  # looked up once: they come by the thousand
 _DURABLE = "Durable subscription with the same name already exists"
 """The broker's words to one that is not durable (PersistentTopic.getNonDurableSubscription)."""
 
@@ -82,8 +80,8 @@ class Subscriber(ABC, Generic[L]):
     def _request(self, line: L) -> BaseCommand:
         """Return SUBSCRIBE."""
 
-    def _take(self, line: L, frames: Iterable[Frame]) -> None:
-        """Take MESSAGE frames; called by the reading thread, which holds `_arrived`. Nothing comes without permits."""
+    def _take(self, line: L, entries: Sequence[Entry]) -> None:
+        """Take what came; called by the reading thread, which holds `_arrived`. Nothing comes without permits."""
 
     def _explained(self) -> AbstractContextManager[None]:
         """Return what says in our words why SUBSCRIBE is refused."""
@@ -101,12 +99,12 @@ class Subscriber(ABC, Generic[L]):
         """Take frames from the reading thread; what comes after the consumer has ended says nothing new."""
         with self._arrived:
             try:
-                for messages, together in groupby(frames, _is_message):
+                for frame in frames:
                     if self._joined is None or self._joined[0].state in ENDED:
                         return
                     line = self._joined[0]
-                    if messages:
-                        self._take(line, together)
+                    if frame.entries:
+                        self._take(line, frame.entries)
                     else:
                         line.closed_by_broker()
             finally:
@@ -371,7 +369,3 @@ class RetainingSubscription(Subscriber[ConsumerSession]):
         start = "latest" if self._latest else "earliest"
         with topic_exists(self.topic), subscription_exists(self.topic, self.subscription, start):
             yield
-
-
-def _is_message(frame: Frame) -> bool:
-    return frame.command.type == _MESSAGE

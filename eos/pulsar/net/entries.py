@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import groupby
+from operator import attrgetter
 
 from eos.backoff import Backoff
 from eos.closing import Closing
@@ -26,7 +28,6 @@ from eos.pulsar.net.read_proof import LOOKS, ReadProof
 from eos.pulsar.protocol.consumer import State
 from eos.pulsar.protocol.entries import EntrySession
 from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 
@@ -38,6 +39,7 @@ MAX_BYTES = 16 * 1024 * 1024
 
 _LOSSES = 5  # lines lost in a row, without an entry between them
 _TRIES = 3  # to read an entry that comes damaged
+_CREDIBLE = attrgetter("credible")
 _SILENCE_S = 1.0  # until the broker is asked whether more can come: it may have moved the position past what is stored
 
 
@@ -219,16 +221,27 @@ class EntryReader(Subscriber[EntrySession], Closing):
         # A name of its own each time: a half-open connection may still hold the last one.
         return line.read(f"{self._subscription}-{uuid.uuid4().hex}")
 
-    def _take(self, line: EntrySession, frames: Iterable[Frame]) -> None:
-        permits = self._permits
-        for entry in line.entries(frames):
-            if not entry.credible:
-                self._take_incredible(line, entry)
-                continue
-            permits.spend(entry.size, entry.num_messages)
-            if line.fresh(entry) and permits.hold(entry.size):
-                line.reached = entry.id
-                self._held.append(entry)
+    def _take(self, line: EntrySession, entries: Sequence[Entry]) -> None:
+        line.arrived(entries)
+        for credible, together in groupby(entries, _CREDIBLE):
+            if credible:
+                self._take_all(line, list(together))
+            else:
+                for entry in together:
+                    self._take_incredible(line, entry)
+
+    def _take_all(self, line: EntrySession, entries: Sequence[Entry]) -> None:
+        """Take entries whose messages the broker has counted as they say."""
+        self._permits.spend(sum(entry.size for entry in entries), sum(entry.num_messages for entry in entries))
+        reached = line.reached
+        fresh = []
+        for entry in entries:
+            if reached is None or entry.id > reached:
+                reached = entry.id
+                fresh.append(entry)
+        if fresh and self._permits.hold(sum(entry.size for entry in fresh)):
+            line.reached = reached
+            self._held += fresh
 
     def _take_incredible(self, line: EntrySession, entry: Entry) -> None:
         """Take an entry whose messages nobody can count, so that nobody knows how many permits the broker has left.

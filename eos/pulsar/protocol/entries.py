@@ -6,11 +6,10 @@ the last entry that it reached, and the broker repeats that one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 
 from eos.pulsar.protocol.consumer import ConsumerSession, Input
 from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EARLIEST, EntryId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSubscribe
 
@@ -59,14 +58,13 @@ class EntrySession(ConsumerSession):
         command.subscribe.read_compacted = self._compacted
         return command
 
-    def entries(self, frames: Iterable[Frame]) -> Iterator[Entry]:
-        """Take MESSAGE frames; yield their entries. Raises DamagedFrame."""
+    def arrived(self, entries: Sequence[Entry]) -> None:
+        """Take what the broker sent: one entry at least."""
         self._take(Input.MESSAGE)  # once for all: it leads to the state that it comes from
-        for frame in frames:
-            entry = Entry.read(frame, self.topic)
-            if self.first is None:
-                self.first = entry.id
-            yield entry
+        if self.first is None:
+            self.first = entries[0].id
+        for entry in entries:
+            entry.topic = self.topic
 
     def fresh(self, entry: Entry) -> bool:
         """Whether the entry is none that arrived before."""

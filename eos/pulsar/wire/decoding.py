@@ -104,7 +104,7 @@ def decode(entries: Sequence[Entry], wanted: Collection[Column]) -> pa.RecordBat
 def _groups(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
     first = size = 0
     for place, entry in enumerate(entries):
-        more = entry.metadata.uncompressed_size or len(entry.packed)
+        more = entry.unpacked_size
         if place > first and size + more > GROUP_BYTES:
             yield entries[first:place]
             first, size = place, 0

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eos.errors import DamagedEntry, DamagedFrame
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.compression import MAX_BYTES, decompress
-from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 
-_HEADER_BYTES = 10  # magic, checksum, size of the metadata
 _MESSAGE_BYTES = 6  # of a batch, at least: the size of its metadata, and in it the size of its value
 
 
@@ -27,6 +25,9 @@ class Entry:
         topic: the topic it was read from, for messages.
         most: bytes that it may have once it is decompressed.
         damage: why it can't be read, where that is known already; "" where it is not.
+        num_messages: how many messages it holds, those that compaction took out included.
+        plain: whether it is a batch whose messages lie in `packed` as they are, and that may have as many as it says.
+            So are most entries: nothing else need be asked of them.
     """
 
     id: EntryId
@@ -36,34 +37,28 @@ class Entry:
     topic: str = ""
     most: int = MAX_BYTES
     damage: str = ""
+    num_messages: int = field(init=False)
+    plain: bool = field(init=False)
 
-    @classmethod
-    def read(cls, frame: Frame, topic: str = "") -> Entry:
-        """Take the entry out of a MESSAGE frame; one that is damaged says so when it is read.
-
-        Raises DamagedFrame when the frame carries none.
-        """
-        where = EntryId.read(frame.command.message.message_id)
-        if frame.damage:
-            return cls(where, MessageMetadata(), b"", _HEADER_BYTES, topic, damage=frame.damage)
-        if frame.metadata is None or frame.payload is None:
-            raise DamagedFrame(f"entry {where} of {topic} came without a message")
-        return cls(where, frame.metadata, frame.payload, frame.size, topic)
-
-    @property
-    def num_messages(self) -> int:
-        """How many messages it holds, those that compaction took out included."""
-        return self.metadata.num_messages_in_batch
+    def __post_init__(self) -> None:
+        """Ask the metadata once what each entry is asked several times."""
+        metadata = self.metadata
+        self.num_messages = metadata.num_messages_in_batch
+        self.plain = (
+            0 <= self.num_messages * _MESSAGE_BYTES <= len(self.packed)
+            and self.batched
+            and not (metadata.compression or metadata.encryption_keys or self.chunked or self.damage)
+        )
 
     @property
     def batched(self) -> bool:
         """Whether `payload` is a batch, be it of one, and not a message's own bytes."""
-        return self.metadata.HasField("num_messages_in_batch")
+        return self.num_messages != 1 or self.metadata.HasField("num_messages_in_batch")
 
     @property
     def credible(self) -> bool:
         """Whether it can have as many messages as it says, by which the broker has counted its permits."""
-        least, size = self.metadata.num_messages_in_batch * _MESSAGE_BYTES, len(self.packed)
+        least, size = self.num_messages * _MESSAGE_BYTES, len(self.packed)
         if least > size:
             size = max(self.metadata.uncompressed_size, size, _MESSAGE_BYTES)  # one message may be empty
         return not self.damage and 0 <= least <= size
@@ -71,7 +66,7 @@ class Entry:
     @property
     def unpacked_size(self) -> int:
         """Bytes that it has once it is decompressed, as it says: at least those that are stored."""
-        return max(self.size, self.metadata.uncompressed_size)
+        return self.size if self.plain else max(self.size, self.metadata.uncompressed_size)
 
     @property
     def chunked(self) -> bool:

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from google.protobuf.message import DecodeError
 
 from eos.errors import DamagedFrame
 from eos.pulsar.wire.checksum import Buffer, crc32c
+from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, MessageMetadata, ServerError
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
@@ -43,28 +45,25 @@ _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")
 _CHECKSUM = struct.Struct(">HI")
 _CHECKSUM_BYTES = _CHECKSUM.size  # the magic number, and the checksum
+_HEADER = struct.Struct(">HII")  # and the size of the metadata
 _MAGIC_BYTES = 2
+_NOWHERE = EntryId(-1, -1)  # a message on its way to a broker is not stored yet
 _TLS_RECORDS = (0x15, 0x16)  # alert, handshake (RFC 8446, 5.1)
 _TLS_MAJOR = 0x03
 
 
-@dataclass(slots=True)  # not frozen: that makes each one several times as dear
+@dataclass(slots=True)
 class Frame:
-    """One received frame.
+    """One received frame, or several that carry messages for one consumer and came right after one another.
 
     Attributes:
-        command: its command; `command.type` may be a number this module has no name for.
-        metadata: a message's metadata; None unless the frame carries a message.
-        payload: a message's bytes, still compressed; None unless the frame carries a message.
-        size: bytes of a message as it is stored: checksum, metadata and payload; 0 unless the frame carries one.
-        damage: what is wrong with the message that a MESSAGE frame should carry; "" where nothing is.
+        command: its command, or the first one's; `command.type` may be a number this module has no name for.
+        entries: what they carry; none where no message came. One that a consumer gets says where it is stored, and, if
+            its bytes are damaged, that.
     """
 
     command: BaseCommand
-    metadata: MessageMetadata | None = None
-    payload: Buffer | None = None
-    size: int = 0
-    damage: str = ""
+    entries: list[Entry] = field(default_factory=list)
 
 
 def encode(command: BaseCommand) -> bytes:
@@ -127,8 +126,9 @@ class FrameDecoder:
         """Return the frames, and where the last one ends. Raises DamagedFrame where the first one is damaged."""
         frames: list[Frame] = []
         start, self._wanted = 0, _SIZE.size
+        consumer: int | None = None  # the last frame has messages for it
         while len(received) - start >= _SIZE.size:
-            total = _SIZE.unpack_from(received, start)[0]
+            (total,) = _SIZE.unpack_from(received, start)
             end = start + _SIZE.size + total
             try:
                 if total > self.max_frame_size:
@@ -136,7 +136,7 @@ class FrameDecoder:
                 if end > len(received):
                     self._wanted = end - start
                     break
-                frames.append(_decode(received, start + _SIZE.size, end))
+                consumer = _append(frames, consumer, received, start + _SIZE.size, end)
             except DamagedFrame:
                 if not frames:
                     raise
@@ -157,51 +157,59 @@ def _foreign(begin: bytes) -> str | None:
     return None
 
 
-def _decode(received: bytes, start: int, end: int) -> Frame:
-    """Return the frame that lies, after its total, between these places."""
+def _append(frames: list[Frame], consumer: int | None, received: bytes, start: int, end: int) -> int | None:
+    """Append the frame that lies, after its total, between these places. Each message comes by here.
+
+    Return the consumer that it is for, if it is a message. Args: the frames before it; the consumer that the last of
+    them is for; the bytes; the places. Raises DamagedFrame.
+    """
     try:
-        rest = _end(received, start, end)
+        (size,) = _SIZE.unpack_from(received, start)
+        rest = start + _SIZE.size + size
+        if rest > end:
+            raise _beyond(size, rest - end)
         command = BaseCommand.FromString(received[start + _SIZE.size : rest])
+        if command.type != _MESSAGE:
+            frames.append(Frame(command, [] if rest == end else [_entry(_NOWHERE, received, rest, end)]))
+            return None
     except (struct.error, DecodeError, DamagedFrame) as error:
-        raise _unreadable(end - start, error) from error
-    if rest == end:
-        return Frame(command)
+        raise DamagedFrame(f"a frame of {end - start} bytes can't be read: {error}") from error
+    message = command.message
+    where = EntryId.read(message.message_id)
     try:
-        return _message(command, received, rest, end)
-    except (struct.error, DecodeError, DamagedFrame) as error:
-        if command.type == _MESSAGE:  # which message it is stands in the command
-            return Frame(command, damage=str(error))
-        raise _unreadable(end - start, error) from error
+        entry = _entry(where, received, rest, end)
+    except (struct.error, DecodeError, DamagedFrame) as error:  # which message it is stands in the command
+        entry = Entry(where, MessageMetadata(), b"", _HEADER.size, damage=str(error))
+    if message.consumer_id == consumer:
+        frames[-1].entries.append(entry)
+    else:
+        frames.append(Frame(command, [entry]))
+    return message.consumer_id
 
 
-def _unreadable(size: int, error: Exception) -> DamagedFrame:
-    return DamagedFrame(f"a frame of {size} bytes can't be read: {error}")
-
-
-def _message(command: BaseCommand, received: bytes, at: int, end: int) -> Frame:
-    """Return the frame of a message that lies between these places. What is read there is cut off at its end."""
-    magic, expected = _CHECKSUM.unpack_from(received, at)
+def _entry(where: EntryId, received: bytes, at: int, end: int) -> Entry:
+    """Return the entry that lies between these places. What lies after them may be looked at, and is not believed."""
+    if at == end:
+        raise DamagedFrame("it came without a message")
+    magic, expected, size = _HEADER.unpack_from(received, at)  # no message has fewer bytes than this
     if magic == _MAGIC_BROKER_ENTRY:
-        at = _end(received, at + _MAGIC_BYTES, end)
-        magic, expected = _CHECKSUM.unpack_from(received, at)
+        at += _MAGIC_BYTES + _SIZE.size + expected
+        magic, expected, size = _HEADER.unpack_from(received, at)
     if magic == _MAGIC_CHECKSUM:
         covered = received[at + _CHECKSUM_BYTES : end]
         if (actual := crc32c([covered])) != expected:
             raise DamagedFrame(f"checksum {actual:#010x} of a received message. Its frame says {expected:#010x}")
     else:
         covered = received[at:end]
-    payload = _end(covered, 0, len(covered))
+        (size,) = _SIZE.unpack_from(covered)
+    payload = _SIZE.size + size
+    if payload > len(covered):
+        raise _beyond(size, payload - len(covered))
     metadata = MessageMetadata.FromString(covered[_SIZE.size : payload])
-    has = metadata.HasField  # each entry comes by here
-    if not (has("producer_name") and has("sequence_id") and has("publish_time")):
-        raise DamagedFrame(f"its metadata has no {next(name for name in _REQUIRED if not has(name))}")
-    return Frame(command, metadata, covered[payload:], _CHECKSUM_BYTES + len(covered))
+    if magic != _MAGIC_CHECKSUM and (missing := [name for name in _REQUIRED if not metadata.HasField(name)]):
+        raise DamagedFrame(f"its metadata has no {missing[0]}")
+    return Entry(where, metadata, covered[payload:], _CHECKSUM_BYTES + len(covered))
 
 
-def _end(data: bytes, at: int, limit: int) -> int:
-    """Return where a part ends that begins, at `at`, with its size. Raises DamagedFrame beyond the limit."""
-    (size,) = _SIZE.unpack_from(data, at)
-    end: int = at + _SIZE.size + size
-    if end > limit:
-        raise DamagedFrame(f"a part of {size} bytes ends {end - limit} bytes beyond its frame")
-    return end
+def _beyond(size: int, over: int) -> DamagedFrame:
+    return DamagedFrame(f"a part of {size} bytes ends {over} bytes beyond its frame")

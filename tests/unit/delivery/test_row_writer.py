@@ -23,8 +23,9 @@ from eos.pulsar.net.producer import Producer
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.batch import FRAME_RESERVE, unpack
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.frames import Frame
-from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, ServerError
+from eos.pulsar.wire.pulsar_pb2 import ServerError
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import WRITER_STEPS, Phase, Step
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, partitioned, receipt, refusing
@@ -172,8 +173,12 @@ TYPED = pa.RecordBatch.from_pydict(
 
 def sent(broker: FakeBroker) -> list[bytes]:
     """Return the values that were sent."""
-    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
-    return [value for one in frames for _, value in unpack(one.metadata or MessageMetadata(), one.payload or b"")]
+    return [value for one in entries(broker) for _, value in unpack(one.metadata, one.packed)]
+
+
+def entries(broker: FakeBroker) -> list[Entry]:
+    """Return what was sent."""
+    return [one for frame in broker.received if frame.command.type == Type.SEND for one in frame.entries]
 
 
 def test_values_are_encoded_by_the_schema_that_the_producer_declares(broker: FakeBroker, client: Client) -> None:
@@ -243,8 +248,7 @@ def test_the_key_of_a_separated_pair_is_the_messages_and_routes_it(broker: FakeB
     writing = writer(client, replace(SETTINGS, schema=schema), replace(TRANSACTION, partitions={"t": 2}))
     send_all(writing, [rows])
     writing.finish()
-    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
-    parts = [list(unpack(one.metadata or MessageMetadata(), one.payload or b"")) for one in frames]
+    parts = [list(unpack(one.metadata, one.packed)) for one in entries(broker)]
     assert {payload for part in parts for _, payload in part} == {value}
     of_parts = [Counter(one.partition_key for one, _ in part if one.HasField("partition_key")) for part in parts]
     assert len(of_parts) == 2
@@ -261,8 +265,7 @@ def test_a_frame_holds_one_key_where_batching_is_by_keys(broker: FakeBroker, cli
     )
     assert send_all(writing, [rows]).rows == {"t": 4}
     writing.finish()
-    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
-    assert sorted(one.metadata.partition_key for one in frames if one.metadata) == [b"a", b"b"]
+    assert sorted(one.metadata.partition_key for one in entries(broker)) == [b"a", b"b"]
     assert sorted(sent(broker)) == [b"0", b"1", b"2", b"3"]
 
 
@@ -275,10 +278,9 @@ def test_a_frame_holds_one_time_of_delivery(broker: FakeBroker, client: Client, 
     assert send_all(writing, [rows]).rows == {"t": 6}
     writing.finish()
     found: dict[int | None, list[bytes]] = {}
-    for frame in (frame for frame in broker.received if frame.command.type == Type.SEND):
-        metadata = frame.metadata or MessageMetadata()
-        at = metadata.deliver_at_time if metadata.HasField("deliver_at_time") else None
-        values = b"".join(value for _, value in unpack(metadata, frame.payload or b""))
+    for one in entries(broker):
+        at = one.metadata.deliver_at_time if one.metadata.HasField("deliver_at_time") else None
+        values = b"".join(value for _, value in unpack(one.metadata, one.packed))
         found.setdefault(at, []).append(values)
     if batching == "default":
         assert found == {soon: [b"03"], None: [b"14"], later: [b"25"]}
@@ -346,14 +348,11 @@ def test_encrypted_frames_stay_below_the_limit(broker: FakeBroker, client: Clien
     writing = writer(client, replace(SETTINGS, encryption_keys=keys), of_task=not kept)
     send_all(writing, [pa.RecordBatch.from_pydict({"value": [b"x" * 1_000] * 2_000})])
     writing.finish()
-    frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
-    assert len(frames) > 1
-    for frame in frames:
-        assert frame.metadata is not None
-        assert frame.payload is not None
-        assert [one.key for one in frame.metadata.encryption_keys] == [name for name, _ in keys]
-        assert frame.metadata.ByteSize() + len(frame.payload) < broker_limit(broker)
-        assert b"x" * 100 not in bytes(frame.payload)
+    assert len(entries(broker)) > 1
+    for sent in entries(broker):
+        assert [one.key for one in sent.metadata.encryption_keys] == [name for name, _ in keys]
+        assert sent.metadata.ByteSize() + len(sent.packed) < broker_limit(broker)
+        assert b"x" * 100 not in bytes(sent.packed)
 
 
 def broker_limit(broker: FakeBroker) -> int:

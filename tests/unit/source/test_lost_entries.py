@@ -189,7 +189,7 @@ def test_questions_are_bounded_and_asked_some_at_a_time(
 ) -> None:
     monkeypatch.setattr(lost_entries, "MOST_ASKED", 5)
     monkeypatch.setattr(lost_entries, "_TOGETHER", 3)
-    script = Told([[["5:3", "5:6", "5:8", "5:12", "5:15"]]], ledgers=("5:99",), others={"5:13": "gone"})
+    script = Told([[["5:3", "5:6", "5:8"], ["5:12", "5:15"]]], ledgers=("5:99",), others={"5:13": "gone"})
     script.size = BATCH_BYTES  # each entry comes alone
     groups = read_range(behind("5:3", "5:15"), script.open, fail, kind_of=script.kind, may_pass_over=passes_over)
     asked_by_then = [len(script.looked_at) for _ in groups]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -162,9 +162,5 @@ def test_the_first_message_and_earlier_chunks_are_not_waited_for_without_end() -
     broker = Broker()
     timeout = ReadTimeout(LIMIT_S, lambda: broker.now_s)
     chunk = Entry(END, MessageMetadata(uuid="u", chunk_id=1, num_chunks_from_msg=2, total_chunk_msg_size=2), b"x", 1)
-
-    def entries() -> Iterator[Entry]:
-        yield chunk
-
     with pytest.raises(Unanswered, match="read t after "):
-        list(whole_messages("t", entries(), broker.open, fail, lambda entry: entry, timeout=timeout))
+        list(whole_messages("t", iter([[chunk]]), broker.open, fail, lambda entry: entry, timeout=timeout))

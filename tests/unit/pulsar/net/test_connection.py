@@ -21,7 +21,7 @@ class Listener:
         self._calls = all_calls
 
     def received(self, frames: Sequence[Frame]) -> None:
-        self._calls.append((self.number, [frame.command.message.message_id.entry_id for frame in frames]))
+        self._calls.append((self.number, [entry.id.entry for frame in frames for entry in frame.entries]))
 
     def lost(self, why: EosError) -> None:
         pass

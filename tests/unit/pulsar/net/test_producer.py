@@ -57,9 +57,9 @@ def test_frames_carry_the_transaction_twice_and_count_messages(broker: FakeBroke
     frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
     assert [frame.command.send.sequence_id for frame in frames] == [0, 3, 6]
     first = frames[0]
-    assert first.metadata is not None
-    assert (first.command.send.txnid_least_bits, first.metadata.txnid_least_bits) == (7, 7)
-    assert first.payload == CHUNK.payload
+    assert first.entries[0].metadata is not None
+    assert (first.command.send.txnid_least_bits, first.entries[0].metadata.txnid_least_bits) == (7, 7)
+    assert first.entries[0].packed == CHUNK.payload
     assert not frames[1].command.send.HasField("txnid_least_bits")
     assert len(broker.commands(Type.CLOSE_PRODUCER)) == 1
 
@@ -75,8 +75,8 @@ def test_frames_carry_the_version_of_the_schema_that_was_declared(broker: FakeBr
         with client.producer("t", schema=schema) as producer:
             assert producer.schema == schema
             producer.send(CHUNK, TXN)
-    carried = [frame.metadata for frame in broker.received if frame.command.type == Type.SEND]
-    assert [one.schema_version for one in carried if one is not None] == [b"\0\0\0\0\0\0\0\2", b""]
+    carried = [frame.entries[0].metadata for frame in broker.received if frame.command.type == Type.SEND]
+    assert [one.schema_version for one in carried] == [b"\0\0\0\0\0\0\0\2", b""]
 
 
 def test_a_fresh_name_each_time(client: Client) -> None:
@@ -193,7 +193,7 @@ def test_a_cut_connection_loses_the_frame_and_never_sends_it_again(broker: FakeB
     with pytest.raises(ConnectionLost):
         producer.send_record(b"y", None)
     assert client.producer("t").send_record(b"z", None) == MessageId(1, 0)
-    assert [frame.payload for frame in broker.received if frame.command.type == Type.SEND] == [b"x", b"z"]
+    assert [frame.entries[0].packed for frame in broker.received if frame.command.type == Type.SEND] == [b"x", b"z"]
 
 
 def test_close_waits_for_the_brokers_word(broker: FakeBroker, client: Client) -> None:

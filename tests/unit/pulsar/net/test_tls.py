@@ -65,7 +65,7 @@ def test_everything_works_over_tls(certificates: Certificates) -> None:
                 producer.close()
         frames = [frame for frame in broker.received if frame.command.type == Type.SEND]
         assert len(frames) == 60
-        assert all(frame.payload == chunk.payload for frame in frames)
+        assert all(frame.entries[0].packed == chunk.payload for frame in frames)
         assert len(broker.sessions) == 1
 
 

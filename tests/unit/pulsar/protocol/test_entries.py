@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from eos.errors import DamagedFrame, NetworkError
+from eos.errors import NetworkError
 from eos.pulsar.protocol.entries import EntrySession
 from eos.pulsar.protocol.requests import Type
-from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
     CommandGetLastMessageIdResponse,
-    CommandMessage,
     CommandSubscribe,
     CommandSuccess,
     MessageIdData,
@@ -20,10 +19,8 @@ from eos.pulsar.wire.pulsar_pb2 import (
 )
 
 
-def frame(entry: int) -> Frame:
-    where = MessageIdData(ledger_id=3, entry_id=entry)
-    command = BaseCommand(type=Type.MESSAGE, message=CommandMessage(consumer_id=1, message_id=where))
-    return Frame(command, MessageMetadata(num_messages_in_batch=5), b"payload")
+def entry(number: int) -> Entry:
+    return Entry(EntryId(3, number), MessageMetadata(num_messages_in_batch=5), b"payload", 20)
 
 
 def joined(start: EntryId | None = None, reached: EntryId | None = None) -> EntrySession:
@@ -61,32 +58,26 @@ def test_it_can_read_what_compaction_left() -> None:
     assert EntryId.read(subscribe.start_message_id) == EntryId(0, 0)
 
 
-def test_an_entry_is_taken_whole() -> None:
-    (entry,) = joined().entries([frame(4)])
-    assert (entry.id, entry.num_messages, entry.payload, entry.topic) == (EntryId(3, 4), 5, b"payload", "t")
+def test_an_entry_that_arrived_names_its_topic() -> None:
+    line, came = joined(), entry(4)
+    line.arrived([came])
+    assert (came.topic, line.first) == ("t", EntryId(3, 4))
 
 
 def test_what_the_last_line_reached_is_not_fresh() -> None:
     line = joined(EntryId(3, 0), EntryId(3, 4))
-    assert [line.fresh(entry) for entry in line.entries(map(frame, (3, 4, 5)))] == [False, False, True]
-    assert line.first == EntryId(3, 3)
+    assert [line.fresh(entry(number)) for number in (3, 4, 5)] == [False, False, True]
 
 
 def test_the_first_entry_is_fresh_though_it_is_the_start() -> None:
-    line = joined(EntryId(3, 4))
-    assert [line.fresh(entry) for entry in line.entries([frame(4)])] == [True]
-
-
-def test_a_message_without_one_is_damaged() -> None:
-    with pytest.raises(DamagedFrame, match="entry 3:4 of t came without a message"):
-        list(joined().entries([Frame(frame(4).command)]))
+    assert joined(EntryId(3, 4)).fresh(entry(4))
 
 
 def test_nothing_comes_from_a_line_that_is_lost() -> None:
     line = joined()
     line.lost(NetworkError("gone"))
     with pytest.raises(NetworkError, match="gone"):
-        list(line.entries([frame(4)]))
+        line.arrived([entry(4)])
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_what_compression_would_lengthen_is_sent_as_it_is() -> None:
     noise = np.random.default_rng(0).bytes(200)
     (chunk,) = BatchEncoder("zstd").chunks(pa.RecordBatch.from_pydict({"value": [noise]}))
     assert chunk.compression == "none"
-    assert frame_of(chunk).metadata == MessageMetadata(
+    assert frame_of(chunk).entries[0].metadata == MessageMetadata(
         producer_name="p-1", sequence_id=0, highest_sequence_id=0, publish_time=1_000, num_messages_in_batch=1
     )
 
@@ -184,8 +184,7 @@ def test_the_frame_names_the_key_that_its_rows_share(row: dict[str, bytes], name
     (plain,) = BatchEncoder().chunks(batch)
 
     def shown(chunk: Chunk) -> dict[str, Any]:
-        metadata = frame_of(chunk).metadata
-        assert metadata is not None
+        metadata = frame_of(chunk).entries[0].metadata
         fields = {field.name: value for field, value in metadata.ListFields()}
         return {name: fields[name] for name in fields if "key" in name}
 
@@ -309,9 +308,8 @@ def test_rows_that_stand_alone_are_each_an_entry_without_a_batch(compression: Co
     frames = [frame_of(chunk) for chunk in chunks]
     assert [one.messages for one in chunks] == [1] * made.num_rows
     for frame in frames:
-        assert frame.metadata is not None
-        assert not frame.metadata.HasField("num_messages_in_batch")
-        assert not frame.metadata.HasField("uuid"), "it is no chunk"
+        assert not frame.entries[0].metadata.HasField("num_messages_in_batch")
+        assert not frame.entries[0].metadata.HasField("uuid"), "it is no chunk"
     assert read(chunks) == read(list(BatchEncoder().chunks(made)))
     assert sum(one.rows_bytes for one in chunks) == sum(one.rows_bytes for one in BatchEncoder().chunks(made))
 
@@ -336,8 +334,7 @@ def test_a_row_that_stands_alone_may_fill_an_entry_and_not_more(named: int) -> N
             continue
         (chunk,) = BatchEncoder(max_message_size=10_000, alone=True).chunks(made)
         frame = frame_of(chunk)
-        assert frame.metadata is not None
-        assert frame.metadata.ByteSize() + len(chunk.payload) < 10_000
+        assert frame.entries[0].metadata.ByteSize() + len(chunk.payload) < 10_000
 
 
 @pytest.mark.parametrize("count", [-1, -(2**31)])

@@ -19,7 +19,6 @@ from eos.pulsar.wire.decoding import COLUMNS, Column, decode
 from eos.pulsar.wire.encryption import DataKey, decryptor_of
 from eos.pulsar.wire.encryption_keys import public_keys
 from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 from tests.encryption import KeyPair, key_pair
@@ -46,10 +45,8 @@ def whole(compression: Any = "none") -> Chunk:
 
 
 def stored(chunk: Chunk) -> Entry:
-    frame: Frame = frame_of(chunk)
-    assert frame.metadata is not None
-    assert frame.payload is not None
-    return Entry(EntryId(3, 4), frame.metadata, frame.payload, 0, "t")
+    (sent,) = frame_of(chunk).entries
+    return Entry(EntryId(3, 4), sent.metadata, sent.packed, 0, "t")
 
 
 def encrypted(data_key: DataKey, chunk: Chunk) -> Entry:

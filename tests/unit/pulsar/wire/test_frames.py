@@ -12,6 +12,7 @@ import pytest
 from eos.errors import DamagedFrame
 from eos.pulsar.wire.checksum import crc32c
 from eos.pulsar.wire.frames import FrameDecoder, encode, encode_message, error_name
+from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
     BrokerEntryMetadata,
@@ -74,7 +75,7 @@ def test_several_frames_and_the_start_of_another_in_one_feed() -> None:
     decoder = FrameDecoder()
     first = decoder.feed(memoryview(PING + MESSAGE + PING[:5]))
     assert [frame.command.type for frame in first] == [BaseCommand.PING, BaseCommand.SEND]
-    assert first[1].payload == b"payload"
+    assert [entry.packed for entry in first[1].entries] == [b"payload"]
     assert [frame.command.type for frame in decoder.feed(PING[5:])] == [BaseCommand.PING]
 
 
@@ -84,15 +85,19 @@ def test_broker_entry_metadata_is_skipped() -> None:
     entry = BrokerEntryMetadata(broker_timestamp=1, index=9).SerializeToString()
     inner = MESSAGE[4:rest] + struct.pack(">HI", 0x0E02, len(entry)) + entry + MESSAGE[rest:]
     (frame,) = FrameDecoder().feed(struct.pack(">I", len(inner)) + inner)
-    assert (frame.metadata, frame.payload) == (METADATA, b"payload")
+    assert [(entry.metadata, entry.packed) for entry in frame.entries] == [(METADATA, b"payload")]
 
 
 def test_a_message_without_a_checksum_is_read() -> None:
-    (command_size,) = struct.unpack_from(">I", MESSAGE, 4)
+    (frame,) = FrameDecoder().feed(without_checksum(MESSAGE))
+    assert [(entry.metadata, entry.packed) for entry in frame.entries] == [(METADATA, b"payload")]
+
+
+def without_checksum(message: bytes) -> bytes:
+    (command_size,) = struct.unpack_from(">I", message, 4)
     rest = 8 + command_size
-    inner = MESSAGE[4:rest] + MESSAGE[rest + 6 :]
-    (frame,) = FrameDecoder().feed(struct.pack(">I", len(inner)) + inner)
-    assert (frame.metadata, frame.payload) == (METADATA, b"payload")
+    inner = message[4:rest] + message[rest + 6 :]
+    return struct.pack(">I", len(inner)) + inner
 
 
 def test_a_changed_byte_of_metadata_or_payload_is_noticed() -> None:
@@ -115,13 +120,39 @@ def test_a_message_whose_magic_number_is_changed_is_none_without_a_checksum() ->
 
 @pytest.mark.parametrize("name", ["producer_name", "sequence_id", "publish_time"])
 def test_the_damage_of_a_received_message_is_told_with_the_message(name: str) -> None:
-    where = MessageIdData(ledger_id=3, entry_id=4)
-    command = BaseCommand(type=BaseCommand.MESSAGE, message=CommandMessage(consumer_id=1, message_id=where))
     metadata = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1)
     metadata.ClearField(name)
-    (frame,) = FrameDecoder().feed(b"".join(bytes(part) for part in encode_message(command, metadata, [b"x"])))
-    assert (frame.damage, frame.metadata, frame.payload) == (f"its metadata has no {name}", None, None)
-    assert frame.command.message.message_id == where
+    (frame,) = FrameDecoder().feed(without_checksum(message(metadata, entry=4)))
+    (found,) = frame.entries
+    assert (found.damage, found.metadata, found.packed) == (f"its metadata has no {name}", MessageMetadata(), b"")
+    assert found.id == EntryId(3, 4)
+
+
+def message(metadata: MessageMetadata, entry: int, consumer: int = 1) -> bytes:
+    where = MessageIdData(ledger_id=3, entry_id=entry)
+    command = BaseCommand(type=BaseCommand.MESSAGE, message=CommandMessage(consumer_id=consumer, message_id=where))
+    return b"".join(bytes(part) for part in encode_message(command, metadata, [b"payload"]))
+
+
+def test_messages_in_a_row_for_one_consumer_are_one_frame() -> None:
+    sent = [(0, 1), (1, 1), (2, 2), (3, 1), (4, 1)]
+    raw = [message(METADATA, entry, consumer) for entry, consumer in sent]
+    frames = FrameDecoder().feed(b"".join((*raw[:4], PING, *raw[4:])))
+    assert [(frame.command.message.consumer_id, [one.id.entry for one in frame.entries]) for frame in frames] == [
+        (1, [0, 1]),
+        (2, [2]),
+        (1, [3]),
+        (0, []),
+        (1, [4]),
+    ]
+
+
+def test_a_message_command_without_a_message_says_that_it_is_damaged() -> None:
+    where = MessageIdData(ledger_id=3, entry_id=4)
+    command = BaseCommand(type=BaseCommand.MESSAGE, message=CommandMessage(consumer_id=1, message_id=where))
+    (frame,) = FrameDecoder().feed(encode(command))
+    (found,) = frame.entries
+    assert (found.id, found.damage) == (EntryId(3, 4), "it came without a message")
 
 
 @pytest.mark.parametrize(

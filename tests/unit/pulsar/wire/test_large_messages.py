@@ -33,12 +33,12 @@ def frames(chunks: Sequence[Chunk]) -> list[MessageMetadata]:
     found, sequence_id = [], 40
     for chunk in chunks:
         frame = frame_of(chunk, TXN, sequence_id)
-        assert frame.metadata is not None
-        assert frame.command.send.is_chunk == frame.metadata.HasField("uuid")
+        (sent,) = frame.entries
+        assert frame.command.send.is_chunk == sent.chunked == sent.metadata.HasField("uuid")
         assert frame.command.send.sequence_id == sequence_id
-        assert frame.command.send.num_messages == 1 or not frame.metadata.HasField("uuid")
+        assert frame.command.send.num_messages == 1 or not sent.metadata.HasField("uuid")
         sequence_id += chunk.messages
-        found.append(frame.metadata)
+        found.append(sent.metadata)
     return found
 
 
