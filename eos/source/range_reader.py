@@ -210,7 +210,7 @@ def _entries(
     with closing(Silence(part.topic, open_reader, timeout)) as silence:
         while True:
             try:
-                arrived = reader.read(SILENCE_S)
+                arrived = reader.read(SILENCE_S, part.end)
             except EntriesGone as gone:
                 lose(_left_out(part, proof, gone))
                 if gone.found is None:

@@ -43,8 +43,10 @@ _LEAST_STEPS = 4  # of a time: a longer step is a process that was stopped, not 
 class Entries(Protocol):
     """A reader of whole entries, in order (`eos.pulsar.net.entries.EntryReader`)."""
 
-    def read(self, timeout_s: float) -> list[Entry]:
+    def read(self, timeout_s: float, until: EntryId | None = None) -> list[Entry]:
         """Return what has arrived; an empty list after so many seconds of silence.
+
+        Args: the seconds; the last entry that is wanted, where many are: they come in larger groups, for less CPU.
 
         Raises EntriesGone when entries were left out. The next call goes on after them.
         """

@@ -39,6 +39,11 @@ MAX_BYTES = 16 * 1024 * 1024
 
 _LOSSES = 5  # lines lost in a row, without an entry between them
 _TRIES = 3  # to read an entry that comes damaged
+_ENOUGH_BYTES = 2 * 1024 * 1024
+"""Bytes of entries that are worth a question to the broker, which costs as much CPU as 20 small entries."""
+
+_PAUSE_S = 0.003  # a broker reads 100 entries at a time
+_PAUSES = 8  # in a row that bring nothing, until what is there counts as all for now
 _CREDIBLE = attrgetter("credible")
 _SILENCE_S = 1.0  # until the broker is asked whether more can come: it may have moved the position past what is stored
 
@@ -77,13 +82,16 @@ class EntryReader(Subscriber[EntrySession], Closing):
         self._passed: EntryId | None = None  # it must not come again: its permits can't be counted
         self._damaged: tuple[EntryId, int] | None = None  # an entry, and how often it came damaged in a row
 
-    def read(self, timeout_s: float) -> list[Entry]:
+    def read(self, timeout_s: float, until: EntryId | None = None) -> list[Entry]:
         """Return all entries that have arrived, at least one unless none came within the time-out.
 
         An empty list is silence, never an end: an open transaction, many aborted ones, or nothing written. However long
         the caller waits, the broker is asked each second whether more can come. A lost connection is made again within
         the call, which may last longer for it, by the cluster's request time-out at most. Entries go on after the last
         one handed out.
+
+        Args: the seconds; the last entry that the caller wants. With it, entries that come are gathered up to it, or as
+        many as are worth a question. Default: what is there is returned at once.
 
         Raises TopicMissing, Refused; ConnectionLost or Unanswered when the topic can't be reached for
         so long; DamagedFrame when frames arrive that are none, again and again; EntriesGone when entries can't be
@@ -94,6 +102,8 @@ class EntryReader(Subscriber[EntrySession], Closing):
         with self._turn:
             while True:
                 line, connection = self._connected()
+                if until is not None:
+                    self._gather(line, until)
                 if (entries := self._taken()) and self._proves(line, entries):
                     return entries
                 if not entries and not self._wait(line, connection, min(deadline, time.monotonic() + _SILENCE_S)):
@@ -259,6 +269,16 @@ class EntryReader(Subscriber[EntrySession], Closing):
                 return
         line.reached = entry.id
         self._held.append(entry)
+
+    def _gather(self, line: EntrySession, until: EntryId) -> None:
+        """Where entries have come, let more come: up to this one, or until there are enough for a question."""
+        permits, silent = self._permits, 0
+        while 0 < permits.held_bytes < _ENOUGH_BYTES and silent < _PAUSES:
+            if permits.used_up or line.failure is not None or (line.reached is not None and line.reached >= until):
+                return
+            held = permits.held_bytes
+            time.sleep(_PAUSE_S)
+            silent = silent + 1 if permits.held_bytes == held else 0
 
     def _taken(self) -> list[Entry]:
         with self._arrived:

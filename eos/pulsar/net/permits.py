@@ -28,6 +28,11 @@ class Permits:
         self.held_bytes = 0
         self.overdrawn = False
 
+    @property
+    def used_up(self) -> bool:
+        """Whether nothing more comes until more is granted."""
+        return self.overdrawn or self._outstanding <= 0
+
     def start(self, *, slowly: bool) -> None:
         """Begin again on a line without permits, and with nothing held.
 

@@ -160,7 +160,7 @@ class Slow:
         self.begin_again = reader.begin_again
         self.last_message_id = reader.last_message_id
 
-    def read(self, timeout_s: float) -> list[Entry]:
+    def read(self, timeout_s: float, until: EntryId | None = None) -> list[Entry]:
         time.sleep(self._dice.uniform(0, 0.01))
         return self._reader.read(timeout_s)
 

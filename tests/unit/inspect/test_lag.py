@@ -29,7 +29,7 @@ class Reader:
         self.topic = TOPIC
         self._given, self._reads = given, 0
 
-    def read(self, timeout_s: float) -> list[Entry]:
+    def read(self, timeout_s: float, until: EntryId | None = None) -> list[Entry]:
         self._reads += 1
         assert self._reads < 100, "it waits without end"
         given = next(self._given, [])

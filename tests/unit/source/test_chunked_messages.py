@@ -52,7 +52,7 @@ class Reader:
         self._last = entries[-1].id
         self.asked = 0
 
-    def read(self, timeout_s: float) -> list[Entry]:
+    def read(self, timeout_s: float, until: EntryId | None = None) -> list[Entry]:
         arrived, self._left = self._left[:2], self._left[2:]
         return arrived
 
@@ -146,7 +146,7 @@ class Silent(Reader):
         super().__init__(entries, start)
         self._silent_at, self._pauses = len(self._left) - after, 2
 
-    def read(self, timeout_s: float) -> list[Entry]:
+    def read(self, timeout_s: float, until: EntryId | None = None) -> list[Entry]:
         if self._pauses and len(self._left) <= self._silent_at:
             self._pauses -= 1
             return []

@@ -40,7 +40,7 @@ class Live:
         self.opened.append(start)
         return self
 
-    def read(self, timeout_s: float) -> list[Entry]:
+    def read(self, timeout_s: float, until: EntryId | None = None) -> list[Entry]:
         arrived = self.arrivals.pop(0) if self.arrivals else []
         if isinstance(arrived, str):
             raise EntriesGone("t", None, at(arrived) if arrived else None)

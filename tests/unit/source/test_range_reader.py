@@ -32,6 +32,7 @@ class Script:
         ledgers: the last entry of each ledger that the topic lists.
         kinds: what an entry is that the admin API is asked for; None: it does not answer.
         opened: where each reader was to begin, and whether a message must be there.
+        wanted: the last entry that was wanted, at each read.
     """
 
     scripts: list[list[list[str] | str]]
@@ -40,6 +41,7 @@ class Script:
     kinds: dict[str, EntryKind | None] = field(default_factory=dict)
     size: int = 100
     opened: list[tuple[EntryId | None, bool]] = field(default_factory=list)
+    wanted: set[EntryId | None] = field(default_factory=set)
     closed: int = 0
     asked: int = 0
     again: int = 0
@@ -64,7 +66,8 @@ class Reader:
     start: EntryId | None
     arrivals: list[list[str] | str] | None = None
 
-    def read(self, timeout_s: float) -> list[Entry]:
+    def read(self, timeout_s: float, until: EntryId | None = None) -> list[Entry]:
+        self.script.wanted.add(until)
         if self.arrivals is None:
             self.arrivals = self.script.scripts.pop(0)
         if not self.arrivals:
@@ -108,6 +111,12 @@ def test_the_start_is_asked_for_proves_itself_and_is_dropped() -> None:
     script = Script([[["5:3", "5:4"], ["5:6", "5:7"]]])
     assert read(behind("5:3", "5:6"), script) == ["5:4", "5:6"]
     assert (script.opened, script.closed, script.asked) == ([(at("5:3"), True)], 1, 0)
+
+
+def test_the_reader_is_told_where_the_range_ends() -> None:
+    script = Script([[["5:3", "5:4"], ["5:6"]]])
+    read(behind("5:3", "5:6"), script)
+    assert script.wanted == {at("5:6")}
 
 
 def test_a_start_that_is_gone_is_a_loss_that_names_the_range() -> None:

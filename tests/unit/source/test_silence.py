@@ -57,7 +57,7 @@ class Reader:
     joined: bool = False
     first_came: bool = False
 
-    def read(self, timeout_s: float) -> list[Entry]:
+    def read(self, timeout_s: float, until: EntryId | None = None) -> list[Entry]:
         self._join()
         broker = self.broker
         if self.start == at("5:3") and not self.first_came:

@@ -7,122 +7,21 @@ from collections.abc import Callable
 import pytest
 
 from eos.errors import ConnectionLost, DamagedFrame, EntriesGone, Refused, TopicMissing
+from eos.pulsar.net import entries
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import EntryReader
 from eos.pulsar.net.permits import OVERSHOOT_BYTES
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.frames import Frame, encode_message
+from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import (
-    BaseCommand,
-    CommandCloseConsumer,
-    CommandGetLastMessageIdResponse,
-    CommandMessage,
-    MessageIdData,
-    MessageMetadata,
     ServerError,
 )
 from tests.unit.pulsar.net.clock import Clock
-from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, answer_well, cut, first_then_well, refusing
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, cut, first_then_well, refusing
+from tests.unit.pulsar.net.stored_topic import LEDGER, Stored, closed, cut_off, ten
 from tests.waiting import PATIENCE_S, until
-
-LEDGER = 1
-
-
-class Stored:
-    """A topic of the scripted broker: it begins at the start id and sends as long as it has permits.
-
-    Attributes:
-        payloads: of the entries, each a batch of `messages`.
-        before: {entry: what to do before it is sent, once}; True: send it all the same.
-        garbled: entries that go out with a wrong byte, so many times.
-        heeds_permits: whether it stops at none.
-        stands: by session and consumer, the entry up to which the consumer's mark-delete position has come.
-    """
-
-    def __init__(self, broker: FakeBroker, payloads: list[bytes], messages: int = 1) -> None:
-        self.payloads = payloads
-        self.messages = messages
-        self.before: dict[int, Callable[[Session, int], bool]] = {}
-        self.garbled: dict[int, int] = {}
-        self.heeds_permits = True
-        self.granted: list[int] = []
-        self.stands: dict[tuple[int, int], int] = {}
-        self.trimmed = 0
-        self._consumers: dict[tuple[int, int], list[int]] = {}
-        broker.handlers[Type.SUBSCRIBE] = self._subscribe
-        broker.handlers[Type.FLOW] = self._flow
-        broker.handlers[Type.CLOSE_CONSUMER] = self._close
-        broker.handlers[Type.GET_LAST_MESSAGE_ID] = self._last
-
-    def trim(self, entries: int) -> None:
-        """Delete so many entries from the front."""
-        self.trimmed = entries
-
-    def move(self, session: Session, number: int, to: int) -> None:
-        """Move the position of a consumer, so that it goes on with an entry."""
-        self.stands[id(session), number] = to - 1
-        self._consumers[id(session), number][0] = to
-
-    def _subscribe(self, session: Session, frame: Frame) -> None:
-        wanted = frame.command.subscribe
-        begin = max(self.trimmed, wanted.start_message_id.entry_id)
-        self._consumers[id(session), wanted.consumer_id] = [begin, 0]
-        self.stands[id(session), wanted.consumer_id] = begin - 1
-        answer_well(session, frame)
-
-    def _close(self, session: Session, frame: Frame) -> None:
-        del self._consumers[id(session), frame.command.close_consumer.consumer_id]
-        answer_well(session, frame)
-
-    def _flow(self, session: Session, frame: Frame) -> None:
-        self.granted.append(frame.command.flow.message_permits)
-        number = frame.command.flow.consumer_id
-        consumer = self._consumers.get((id(session), number))
-        if consumer is None:
-            return
-        consumer[1] += frame.command.flow.message_permits
-        while (consumer[1] > 0 or not self.heeds_permits) and consumer[0] < len(self.payloads):
-            what = self.before.pop(consumer[0], None)
-            if what is not None and not what(session, number):
-                return
-            session._socket.sendall(self._message(number, consumer[0]))
-            consumer[0] += 1
-            consumer[1] -= self.messages
-
-    def _message(self, number: int, entry: int) -> bytes:
-        where = MessageIdData(ledger_id=LEDGER, entry_id=entry)
-        command = BaseCommand(type=Type.MESSAGE, message=CommandMessage(consumer_id=number, message_id=where))
-        metadata = MessageMetadata(producer_name="p", sequence_id=entry, publish_time=1)
-        if self.messages > 1:
-            metadata.num_messages_in_batch = self.messages
-        frame = bytearray(b"".join(encode_message(command, metadata, [self.payloads[entry]])))
-        if self.garbled.get(entry):
-            self.garbled[entry] -= 1
-            frame[-1] ^= 1
-        return bytes(frame)
-
-    def _last(self, session: Session, frame: Frame) -> None:
-        last = MessageIdData(ledger_id=LEDGER if self.payloads else -1, entry_id=len(self.payloads) - 1)
-        asked = id(session), frame.command.get_last_message_id.consumer_id
-        stands = MessageIdData(ledger_id=LEDGER, entry_id=self.stands.get(asked, -1))
-        told = CommandGetLastMessageIdResponse(last_message_id=last, consumer_mark_delete_position=stands)
-        session.answer(
-            frame.command, BaseCommand(type=Type.GET_LAST_MESSAGE_ID_RESPONSE, get_last_message_id_response=told)
-        )
-
-
-def cut_off(session: Session, number: int) -> bool:
-    session.cut()
-    return False
-
-
-def closed(session: Session, number: int) -> bool:
-    """Close the consumer, as when the topic moves."""
-    closing = CommandCloseConsumer(consumer_id=number)
-    session.send(BaseCommand(type=Type.CLOSE_CONSUMER, close_consumer=closing))
-    return False
 
 
 def read(reader: EntryReader, count: int) -> list[Entry]:
@@ -137,10 +36,6 @@ def read(reader: EntryReader, count: int) -> list[Entry]:
 def numbers(entries: list[Entry]) -> list[int]:
     assert all(entry.payload == b"%d" % entry.id.entry for entry in entries)
     return [entry.id.entry for entry in entries]
-
-
-def ten(broker: FakeBroker) -> Stored:
-    return Stored(broker, [b"%d" % entry for entry in range(10)])
 
 
 def test_entries_come_from_the_start_on_and_silence_is_an_empty_list(broker: FakeBroker, client: Client) -> None:
@@ -322,3 +217,121 @@ def test_entries_that_are_gone_are_an_error_that_says_where_and_what_is_left_com
             reader.read(PATIENCE_S)
         assert (gone.value.after, gone.value.found) == (EntryId(LEDGER, 2), EntryId(LEDGER, 5))
         assert numbers(read(reader, 5)) == [5, 6, 7, 8, 9]
+
+
+class Slow(Stored):
+    """A topic whose broker sends its first entry by itself, and each further one when it is told to."""
+
+    def __init__(self, broker: FakeBroker) -> None:
+        super().__init__(broker, [b"x" * 100] * 40)
+        self._to: tuple[Session, int] | None = None
+        self._sent = 0
+
+    def _flow(self, session: Session, frame: Frame) -> None:
+        self.granted.append(frame.command.flow.message_permits)
+        if self._to is None:
+            self._to = session, frame.command.flow.consumer_id
+            self.send()
+
+    def send(self) -> None:
+        """Send the next entry."""
+        assert self._to is not None
+        session, number = self._to
+        entry, self._sent = self._sent, self._sent + 1  # before another thread can have seen it
+        session._socket.sendall(self._message(number, entry))
+
+
+class Pauses(Clock):
+    """Stands for the module `time` in the reader's. Attributes: what happens in a pause; how many there were."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        super().__init__()
+        self.happens = happens
+        self.count = 0
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self.count += 1
+        self.happens()
+
+
+@pytest.fixture
+def topic(broker: FakeBroker) -> Slow:
+    return Slow(broker)
+
+
+def pauses(reader: EntryReader, topic: Slow, monkeypatch: pytest.MonkeyPatch) -> Pauses:
+    """Let an entry come in each pause from now on."""
+
+    def one_more() -> None:
+        held = reader._permits.held_bytes
+        topic.send()
+        until(lambda: reader._permits.held_bytes > held, "no entry came")
+
+    made = Pauses(one_more)
+    monkeypatch.setattr(entries, "time", made)
+    return made
+
+
+def test_entries_are_gathered_up_to_the_last_one_that_is_wanted(
+    topic: Slow, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client.entry_reader("t", EntryId(LEDGER, 0)) as reader:
+        made = pauses(reader, topic, monkeypatch)
+        assert [one.id.entry for one in reader.read(PATIENCE_S, EntryId(LEDGER, 9))] == list(range(10))
+    assert made.count == 9, "there is no pause after the last one"
+
+
+def test_what_is_there_is_handed_out_at_once_where_no_end_is_known(
+    topic: Slow, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client.entry_reader("t", EntryId(LEDGER, 0)) as reader:
+        made = pauses(reader, topic, monkeypatch)
+        assert [one.id.entry for one in reader.read(PATIENCE_S)] == [0]
+    assert made.count == 0
+
+
+def test_enough_is_enough(topic: Slow, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "_ENOUGH_BYTES", 300)
+    with client.entry_reader("t", EntryId(LEDGER, 0)) as reader:
+        made = pauses(reader, topic, monkeypatch)
+        assert [one.id.entry for one in reader.read(PATIENCE_S, EntryId(LEDGER, 9))] == [0, 1, 2]
+    assert made.count == 2
+
+
+def test_nothing_is_waited_for_that_no_permit_is_left_for(
+    topic: Slow, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client.entry_reader("t", EntryId(LEDGER, 0), permits=1) as reader:
+        made = pauses(reader, topic, monkeypatch)
+        assert [one.id.entry for one in reader.read(PATIENCE_S, EntryId(LEDGER, 9))] == [0]
+    assert made.count == 0
+
+
+def test_some_pauses_in_a_row_without_an_entry_end_it(
+    topic: Slow, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client.entry_reader("t", EntryId(LEDGER, 0)) as reader:
+        made = pauses(reader, topic, monkeypatch)
+        comes = made.happens
+        made.happens = lambda: comes() if made.count in (5, 12) else None
+        assert [one.id.entry for one in reader.read(PATIENCE_S, EntryId(LEDGER, 9))] == [0, 1, 2]
+    assert made.count == 12 + entries._PAUSES
+
+
+def test_a_lost_line_is_not_waited_for(
+    topic: Slow, broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client.entry_reader("t", EntryId(LEDGER, 0)) as reader:
+        made = pauses(reader, topic, monkeypatch)
+
+        def cut() -> None:
+            broker.cut_all()
+            until(lambda: reader._joined is not None and reader._joined[0].failure is not None, "it is not lost")
+            topic._to, topic._sent = None, 0
+            made.happens = lambda: None
+
+        made.happens = cut
+        broker.handlers[Type.FLOW] = topic._flow
+        assert reader.read(PATIENCE_S, EntryId(LEDGER, 9))
+    assert made.count == 1, "the line after it has one permit"

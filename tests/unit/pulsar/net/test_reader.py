@@ -12,7 +12,7 @@ from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, refusing
-from tests.unit.pulsar.net.test_entries import LEDGER, Stored, closed, cut_off, ten
+from tests.unit.pulsar.net.stored_topic import LEDGER, Stored, closed, cut_off, ten
 from tests.waiting import PATIENCE_S
 
 Interrupt = Callable[[Session, int], bool]
