@@ -9,10 +9,11 @@ from eos.errors import DamagedFrame, EosError
 from eos.history.offload import OffloadError
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.segments import Segment, Segments
-from eos.history.stored_entry import entry_of
 from eos.history.visibility import TooManyUndecided, Visibility
+from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.stored_entry import entry_of
 
 MAX_HELD_BYTES = 64 * 1024 * 1024
 """Bytes of entries that may wait for the end of a transaction, about."""
@@ -75,7 +76,7 @@ class HistoryReader:
                     return
             yield from visibility.end()
         except (LedgerReadError, OffloadError, DamagedFrame, TooManyUndecided) as error:
-            raise HistoryUnavailable(f"{self._topic} can't be read past the brokers: {error}") from error
+            raise HistoryUnavailable(f"{self._topic} can't be read past the brokers ({error})") from error
 
     def _stored(self, start: EntryId, end: EntryId) -> Iterator[Entry]:
         """Yield all entries after `start` as they are stored, up to the last confirmed one."""
@@ -99,11 +100,18 @@ class HistoryReader:
             # First, as brokers do: bookies may delete their copy at any moment.
             offloaded = self._offloads.read(self._topic, segment.ledger, segment.offloaded, first, last)
             for number, checked in offloaded:
-                yield entry_of(EntryId(segment.ledger, number), checked, self._topic)
+                yield self._entry(segment, number, checked)
             return
         for entries in self._reader(segment).read(first, last):
             for number, stored in entries:
-                yield entry_of(EntryId(segment.ledger, number), stored, self._topic)
+                yield self._entry(segment, number, stored)
+
+    def _entry(self, segment: Segment, number: int, stored: Buffer) -> Entry:
+        where = EntryId(segment.ledger, number)
+        try:
+            return entry_of(where, memoryview(stored), 0, len(stored), self._topic)
+        except DamagedFrame as damage:
+            raise DamagedFrame(f"entry {where} of {self._topic} is damaged ({damage})") from damage
 
     def _reader(self, segment: Segment) -> LedgerReader:
         if segment.metadata is None:

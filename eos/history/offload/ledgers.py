@@ -14,7 +14,8 @@ from eos.history.offload.block_reader import BlockReader
 from eos.history.offload.location import OffloadLocation
 from eos.history.offload.map_file import MapFileReader
 from eos.history.offload.stored_object import CHUNK_BYTES, StoredObject, storage_errors
-from eos.history.stored_entry import verified
+from eos.pulsar.wire.checksum import Buffer
+from eos.pulsar.wire.stored_entry import body_of
 
 
 class OffloadedLedgers:
@@ -25,7 +26,7 @@ class OffloadedLedgers:
         self._location, self._chunk_bytes = location, chunk_bytes
         self._opened: tuple[Any, str] | None = None
 
-    def read(self, topic: str, ledger: int, uuid: str, first: int, last: int) -> Iterator[tuple[int, memoryview]]:
+    def read(self, topic: str, ledger: int, uuid: str, first: int, last: int) -> Iterator[tuple[int, Buffer]]:
         """Yield the entries `first` to `last` of a ledger in order, each with its number.
 
         An entry comes without its checksum, which was right. Only one chunk of the object is in memory, or one entry.
@@ -37,7 +38,7 @@ class OffloadedLedgers:
         with ExitStack() as opened:
             for number, stored, where in self._reader(opened, topic, ledger, uuid).read(first, last):
                 try:
-                    body, checked = verified(stored)
+                    body, checked = body_of(memoryview(stored), 0, len(stored))
                 except DamagedFrame as error:
                     raise OffloadDamaged(f"entry {ledger}:{number} is damaged in {where} ({error})") from error
                 if not checked:

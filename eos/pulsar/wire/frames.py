@@ -1,12 +1,10 @@
 """Frames: a command, and for messages its metadata and payload.
 
     simple   total:u32  size:u32  command
-    message  total:u32  size:u32  command  [0x0e02  size:u32  broker entry metadata]
-             0x0e01  crc32c:u32  size:u32  metadata  payload
+    message  total:u32  size:u32  command  entry
 
-All numbers are big-endian; `total` counts what follows it. The checksum covers the
-metadata's size, the metadata and the payload (Commands.serializeCommandSendWithSize and
-Commands.parseMessageMetadata of pulsar-common).
+All numbers are big-endian; `total` counts what follows it (Commands.serializeCommandSendWithSize of pulsar-common).
+`eos.pulsar.wire.stored_entry` says what an entry is.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from google.protobuf.message import DecodeError
 
@@ -23,6 +20,7 @@ from eos.pulsar.wire.checksum import Buffer, crc32c
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, MessageMetadata, ServerError
+from eos.pulsar.wire.stored_entry import CHECKSUM, MAGIC_CHECKSUM, entry_of
 
 DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 """Bytes; what a broker uses when its CONNECTED names no other limit."""
@@ -30,23 +28,9 @@ DEFAULT_MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 FRAME_PADDING = 10 * 1024
 """Bytes by which a frame may exceed the maximum message size (Commands.MESSAGE_SIZE_FRAME_PADDING)."""
 
-_MAGIC_CHECKSUM = 0x0E01
-_MAGIC_BROKER_ENTRY = 0x0E02
 _MESSAGE = BaseCommand.Type.MESSAGE
-_REQUIRED: tuple[Literal["producer_name", "sequence_id", "publish_time"], ...] = (
-    "producer_name",
-    "sequence_id",
-    "publish_time",
-)
-"""The fields that each producer must write (`required` in Pulsar's own description). Without a checksum only they show
-damage."""
-
 _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")
-_CHECKSUM = struct.Struct(">HI")
-_CHECKSUM_BYTES = _CHECKSUM.size  # the magic number, and the checksum
-_HEADER = struct.Struct(">HII")  # and the size of the metadata
-_MAGIC_BYTES = 2
 _NOWHERE = EntryId(-1, -1)  # a message on its way to a broker is not stored yet
 _TLS_RECORDS = (0x15, 0x16)  # alert, handshake (RFC 8446, 5.1)
 _TLS_MAJOR = 0x03
@@ -81,7 +65,7 @@ def encode_message(command: BaseCommand, metadata: MessageMetadata, payload: Seq
     described = metadata.SerializeToString()
     sized = _SIZE.pack(len(described)) + described
     checksum = crc32c([sized, *payload])
-    tail = _CHECKSUM.pack(_MAGIC_CHECKSUM, checksum) + sized
+    tail = CHECKSUM.pack(MAGIC_CHECKSUM, checksum) + sized
     total = 4 + len(body) + len(tail) + sum(len(part) for part in payload)
     return [_SIZES.pack(total, len(body)) + body + tail, *payload]
 
@@ -167,49 +151,23 @@ def _append(frames: list[Frame], consumer: int | None, received: bytes, start: i
         (size,) = _SIZE.unpack_from(received, start)
         rest = start + _SIZE.size + size
         if rest > end:
-            raise _beyond(size, rest - end)
+            raise DamagedFrame(f"its command of {size} bytes ends {rest - end} bytes beyond it")
         command = BaseCommand.FromString(received[start + _SIZE.size : rest])
         if command.type != _MESSAGE:
-            frames.append(Frame(command, [] if rest == end else [_entry(_NOWHERE, received, rest, end)]))
+            frames.append(Frame(command, [] if rest == end else [entry_of(_NOWHERE, received, rest, end)]))
             return None
     except (struct.error, DecodeError, DamagedFrame) as error:
         raise DamagedFrame(f"a frame of {end - start} bytes can't be read: {error}") from error
     message = command.message
     where = EntryId.read(message.message_id)
     try:
-        entry = _entry(where, received, rest, end)
-    except (struct.error, DecodeError, DamagedFrame) as error:  # which message it is stands in the command
-        entry = Entry(where, MessageMetadata(), b"", _HEADER.size, damage=str(error))
+        if rest == end:
+            raise DamagedFrame("it came without a message")
+        entry = entry_of(where, received, rest, end)
+    except DamagedFrame as damage:  # which message it is stands in the command
+        entry = Entry(where, MessageMetadata(), b"", end - rest, damage=str(damage))
     if message.consumer_id == consumer:
         frames[-1].entries.append(entry)
     else:
         frames.append(Frame(command, [entry]))
     return message.consumer_id
-
-
-def _entry(where: EntryId, received: bytes, at: int, end: int) -> Entry:
-    """Return the entry that lies between these places. What lies after them may be looked at, and is not believed."""
-    if at == end:
-        raise DamagedFrame("it came without a message")
-    magic, expected, size = _HEADER.unpack_from(received, at)  # no message has fewer bytes than this
-    if magic == _MAGIC_BROKER_ENTRY:
-        at += _MAGIC_BYTES + _SIZE.size + expected
-        magic, expected, size = _HEADER.unpack_from(received, at)
-    if magic == _MAGIC_CHECKSUM:
-        covered = received[at + _CHECKSUM_BYTES : end]
-        if (actual := crc32c([covered])) != expected:
-            raise DamagedFrame(f"checksum {actual:#010x} of a received message. Its frame says {expected:#010x}")
-    else:
-        covered = received[at:end]
-        (size,) = _SIZE.unpack_from(covered)
-    payload = _SIZE.size + size
-    if payload > len(covered):
-        raise _beyond(size, payload - len(covered))
-    metadata = MessageMetadata.FromString(covered[_SIZE.size : payload])
-    if magic != _MAGIC_CHECKSUM and (missing := [name for name in _REQUIRED if not metadata.HasField(name)]):
-        raise DamagedFrame(f"its metadata has no {missing[0]}")
-    return Entry(where, metadata, covered[payload:], _CHECKSUM_BYTES + len(covered))
-
-
-def _beyond(size: int, over: int) -> DamagedFrame:
-    return DamagedFrame(f"a part of {size} bytes ends {over} bytes beyond its frame")

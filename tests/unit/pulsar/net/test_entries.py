@@ -142,7 +142,9 @@ def test_bytes_that_stay_damaged_are_an_error_that_says_where_and_others_come_be
         entries = read(reader, 10)
         assert [entry.id.entry for entry in entries] == list(range(10))
         assert numbers(entries[:3] + entries[4:]) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
-        with pytest.raises(DamagedFrame, match=r"^entry 1:3 of persistent://public/default/t can't be read: checksum"):
+        with pytest.raises(
+            DamagedFrame, match=r"^entry 1:3 of persistent://public/default/t can't be read: its checksum is wrong"
+        ):
             _ = entries[3].payload
 
 
