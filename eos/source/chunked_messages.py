@@ -50,7 +50,7 @@ def whole_messages(
     """
     assembler = ChunkAssembler(max_bytes, decrypt)
     for entry in chain.from_iterable(entries):
-        if entry.plain:
+        if entry.plain and entry.size <= max_bytes:
             yield entry
             continue
         try:

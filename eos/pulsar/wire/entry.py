@@ -26,8 +26,9 @@ class Entry:
         most: bytes that it may have once it is decompressed.
         damage: why it can't be read, where that is known already; "" where it is not.
         num_messages: how many messages it holds, those that compaction took out included.
-        plain: whether it is a batch whose messages lie in `packed` as they are, and that may have as many as it says.
-            So are most entries: nothing else need be asked of them.
+        batched: whether `payload` is a batch, be it of one, and not a message's own bytes.
+        plain: whether its messages lie in `packed` as they are, and can be as many as it says. So are most entries:
+            nothing else need be asked of them.
     """
 
     id: EntryId
@@ -38,26 +39,24 @@ class Entry:
     most: int = MAX_BYTES
     damage: str = ""
     num_messages: int = field(init=False)
+    batched: bool = field(init=False)
     plain: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Ask the metadata once what each entry is asked several times."""
         metadata = self.metadata
         self.num_messages = metadata.num_messages_in_batch
-        self.plain = (
-            0 <= self.num_messages * _MESSAGE_BYTES <= len(self.packed)
-            and self.batched
-            and not (metadata.compression or metadata.encryption_keys or self.chunked or self.damage)
+        self.batched = self.num_messages != 1 or metadata.HasField("num_messages_in_batch")
+        fits = 0 <= self.num_messages * _MESSAGE_BYTES <= len(self.packed)
+        self.plain = (fits or not self.batched) and not (
+            metadata.compression or metadata.encryption_keys or self.chunked or self.damage
         )
-
-    @property
-    def batched(self) -> bool:
-        """Whether `payload` is a batch, be it of one, and not a message's own bytes."""
-        return self.num_messages != 1 or self.metadata.HasField("num_messages_in_batch")
 
     @property
     def credible(self) -> bool:
         """Whether it can have as many messages as it says, by which the broker has counted its permits."""
+        if self.plain:
+            return True
         least, size = self.num_messages * _MESSAGE_BYTES, len(self.packed)
         if least > size:
             size = max(self.metadata.uncompressed_size, size, _MESSAGE_BYTES)  # one message may be empty
@@ -76,6 +75,8 @@ class Entry:
     @property
     def payload(self) -> Buffer:
         """Its bytes, decompressed at each call. Raises DamagedFrame, naming the entry."""
+        if self.plain and self.size <= self.most:
+            return self.packed
         metadata = self.metadata
         if self.damage:
             raise self.damaged(self.damage)

@@ -55,7 +55,7 @@ def rows_of(
     counts = np.array([entry.num_messages for entry in entries], dtype=np.int64)
     headers = None
     if quick:
-        batches = [entry.packed if entry.plain else _batch(entry) for entry in entries]
+        batches = [entry.payload if entry.batched else _batch_of_one(entry) for entry in entries]
         data, bounds = _joined(batches)
         if any(entry.batched for entry in entries):
             headers = find(data, bounds, counts, keep, each)
@@ -89,10 +89,6 @@ def _check(entry: Entry) -> None:
 def _joined(batches: Sequence[Buffer]) -> tuple[Bytes, Places]:
     data = np.frombuffer(b"".join([*batches, bytes(PADDING)]), dtype=np.uint8)
     return data, np.cumsum([0, *map(len, batches)])
-
-
-def _batch(entry: Entry) -> Buffer:
-    return entry.payload if entry.batched else _batch_of_one(entry)
 
 
 def _batch_of_one(entry: Entry) -> bytes:

@@ -170,5 +170,5 @@ def test_what_was_offloaded_is_read_from_secondary_storage_and_not_from_bookies(
     assert read(reader, BEGINNING, EntryId(8, 3)) == VISIBLE
 
     del entries[5, 1]
-    with pytest.raises(HistoryUnavailable, match="t can't be read past the brokers .entry 5:1 is not there"):
+    with pytest.raises(HistoryUnavailable, match=r"t can't be read past the brokers \(entry 5:1 is not there"):
         read(reader, BEGINNING, EntryId(8, 3))

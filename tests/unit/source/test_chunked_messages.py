@@ -6,11 +6,12 @@ from itertools import pairwise
 
 import pytest
 
-from eos.errors import InvalidInput
+from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 from eos.source import chunked_messages
+from eos.source.chunked_messages import whole_messages
 from eos.source.offsets import BEGINNING, Position
 from eos.source.range_reader import read_range
 from eos.source.ranges import Range
@@ -194,3 +195,18 @@ def test_a_chunk_that_nobody_can_read_takes_its_message_along_and_is_no_loss(dam
     assert [str(one.id) for group in groups for one in group if not one.damage] == ["5:3"]
     assert "entry 5:2 of t is the last of 3 chunks of message m" in told[-1]
     assert told[-1].endswith(f"before it lie entries that can't be read (5:{damaged})")
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_an_entry_of_more_bytes_than_a_message_may_have_is_damaged_when_it_is_decoded(batch: bool) -> None:
+    metadata = MessageMetadata(num_messages_in_batch=2) if batch else MessageMetadata()
+    large = Entry(at("5:0"), metadata, bytes(500), 600, "t")
+    for most, damaged in ((500, False), (499, True)):
+        (one,) = whole_messages(
+            "t", iter([[large]]), Topic([large]).open, pytest.fail, lambda entry: entry, max_bytes=most
+        )
+        if damaged:
+            with pytest.raises(DamagedFrame, match="500 bytes once decompressed"):
+                _ = one.payload
+        else:
+            assert one.payload == bytes(500)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from eos.errors import DamagedFrame
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import CompressionType, EncryptionKeys, MessageMetadata
@@ -18,12 +19,29 @@ def entry(payload: bytes = BATCH, damage: str = "", **metadata: Any) -> Entry:
     return Entry(EntryId(3, 4), described, payload, len(payload) + 50, "t", damage=damage)
 
 
+def test_a_message_that_stands_alone_is_plain_too() -> None:
+    for payload in (b"", b"x"):
+        found = entry(payload)
+        assert (found.plain, found.credible, found.batched, found.num_messages) == (True, True, False, 1)
+        assert found.payload == payload
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_batch_as_it_lies_is_plain(count: int) -> None:
     found = entry(num_messages_in_batch=count)
     assert (found.plain, found.credible, found.batched, found.num_messages) == (True, True, True, count)
     assert found.payload == found.packed
     assert found.unpacked_size == found.size
+
+
+@pytest.mark.parametrize("metadata", [{}, {"num_messages_in_batch": 2}], ids=["alone", "a batch"])
+def test_a_plain_entry_may_have_no_more_bytes_than_any(metadata: dict[str, Any]) -> None:
+    found = entry(BATCH, **metadata)
+    found.most = len(BATCH)
+    assert found.payload == BATCH
+    found.most -= 1
+    with pytest.raises(DamagedFrame, match=r"a message of 14 bytes once decompressed, .*; 13 are taken"):
+        _ = found.payload
 
 
 @pytest.mark.parametrize(
@@ -35,9 +53,15 @@ def test_a_batch_as_it_lies_is_plain(count: int) -> None:
         {"num_messages_in_batch": 2, "encryption_keys": [EncryptionKeys(key="k", value=b"v")]},
         {"num_messages_in_batch": 2, "num_chunks_from_msg": 2},
         {"num_messages_in_batch": 2, "damage": "its checksum is wrong"},
-        {},
+        {"compression": CompressionType.LZ4},
+        {"encryption_keys": [EncryptionKeys(key="k", value=b"v")]},
+        {"num_chunks_from_msg": 2},
+        {"damage": "its checksum is wrong"},
     ],
-    ids=["more than fit", "fewer than none", "compressed", "encrypted", "a chunk", "damaged", "no batch"],
+    ids=[
+        *("more than fit", "fewer than none", "compressed", "encrypted", "a chunk", "damaged"),
+        *("a compressed message", "an encrypted one", "a message's chunk", "a damaged one"),
+    ],
 )
 def test_all_else_must_be_looked_at(other: dict[str, Any]) -> None:
     """Each of these is refused, decrypted, decompressed or put together, by who asks whether it is plain."""
