@@ -11,7 +11,8 @@ BENCH_ARGS ?=
 MUTANTS ?=
 MATRIX_ARGS ?=
 IMAGE ?=
-TEST_WORKERS ?= 2
+# Three, on two cores: each waits for its brokers a third of the time.
+TEST_WORKERS ?= 3
 # A worker that dies ends the run: with a new one in its place, loadfile may wait for ever (seen with pytest-xdist 3.8).
 SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
