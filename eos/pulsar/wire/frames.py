@@ -1,4 +1,4 @@
-"""Frames: a command, and for messages its metadata and payload.
+"""Frames: a command, and with a message its entry.
 
     simple   total:u32  size:u32  command
     message  total:u32  size:u32  command  entry
