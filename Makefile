@@ -11,8 +11,7 @@ BENCH_ARGS ?=
 MUTANTS ?=
 MATRIX_ARGS ?=
 IMAGE ?=
-# For two cores: of these, two workers use 85 %, since each waits for its brokers now and then.
-TEST_WORKERS ?= 3
+TEST_WORKERS ?= 2
 # A worker that dies ends the run: with a new one in its place, loadfile may wait for ever (seen with pytest-xdist 3.8).
 SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
