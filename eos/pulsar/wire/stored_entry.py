@@ -61,7 +61,7 @@ def entry_of(where: EntryId, data: Buffer, at: int, end: int, topic: str = "") -
 
     Raises DamagedFrame.
     """
-    body, checked = body_of(data, at, end)
+    body, _ = body_of(data, at, end)
     try:
         payload = _SIZE.size + _SIZE.unpack_from(body)[0]
         metadata = MessageMetadata.FromString(bytes(body[_SIZE.size : payload]))
@@ -69,6 +69,7 @@ def entry_of(where: EntryId, data: Buffer, at: int, end: int, topic: str = "") -
         raise DamagedFrame(str(error)) from error
     if payload > len(body):
         raise DamagedFrame(f"its metadata ends {payload - len(body)} bytes beyond it")
-    if not checked and (missing := [name for name in _REQUIRED if not metadata.HasField(name)]):
-        raise DamagedFrame(f"its metadata has no {missing[0]}")
+    has = metadata.HasField  # each entry comes by here
+    if not (has("producer_name") and has("sequence_id") and has("publish_time")):
+        raise DamagedFrame(f"its metadata has no {next(name for name in _REQUIRED if not has(name))}")
     return Entry(where, metadata, body[payload:], CHECKSUM.size + len(body), topic)

@@ -118,11 +118,13 @@ def test_a_message_whose_magic_number_is_changed_is_none_without_a_checksum() ->
             FrameDecoder().feed(damaged)
 
 
+@pytest.mark.parametrize("checksum", [True, False])
 @pytest.mark.parametrize("name", ["producer_name", "sequence_id", "publish_time"])
-def test_the_damage_of_a_received_message_is_told_with_the_message(name: str) -> None:
+def test_the_damage_of_a_received_message_is_told_with_the_message(name: str, checksum: bool) -> None:
     metadata = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1)
     metadata.ClearField(name)
-    (frame,) = FrameDecoder().feed(without_checksum(message(metadata, entry=4)))
+    sent = message(metadata, entry=4)
+    (frame,) = FrameDecoder().feed(sent if checksum else without_checksum(sent))
     (found,) = frame.entries
     assert (found.damage, found.metadata, found.packed) == (f"its metadata has no {name}", MessageMetadata(), b"")
     assert found.id == EntryId(3, 4)
