@@ -24,12 +24,15 @@ from eos.schema.protobuf_schema import is_repeated, message_descriptor
 from tests.fuzz.corpus import TOPIC, Value
 from tests.one_by_one import rows_one_by_one
 from tests.property.vector_comparison import same
+from tests.wire import received
 
 ALL: list[Column] = list(COLUMNS)
 MOST = 4 * 1024 * 1024
 """Bytes of a message that readers take here."""
 _MANY = 200
 """Values from which on each format is decoded by numpy."""
+_MANY_FRAMES = 20
+"""Frames from which on those of one form are read together."""
 
 
 class Fault(AssertionError):
@@ -82,6 +85,20 @@ def framed(data: bytes, before: list[dict[str, Any]]) -> str:
     if found and found != before:
         raise Fault(f"a frame with a wrong checksum gave {found}; sent was {before}")
     return "the same"
+
+
+def among(one: Entry, usual: Entry) -> None:
+    """Judge a message that comes right after many usual ones. Raises Fault where it is read otherwise than alone."""
+    (alone,), many = (
+        _known(frames) for frames in ([received(one)], [*[received(usual)] * _MANY_FRAMES, received(one)])
+    )
+    if many[-1] != alone:
+        raise Fault(f"alone it is {alone}, among others {many[-1]}")
+
+
+def _known(frames: Sequence[bytes]) -> list[tuple[Any, ...]]:
+    entries = [entry for frame in FrameDecoder().feed(b"".join(frames)) for entry in frame.entries]
+    return [(one.num_messages, one.batched, one.plain, one.credible, one) for one in entries]
 
 
 def value(one: Value, data: bytes) -> str:

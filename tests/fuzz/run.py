@@ -84,6 +84,7 @@ class Fuzzer:
         if random.randrange(10) == 0:
             packed += bytes(random.choice((1_000, 200_000)))
         entries[place] = entry(metadata, packed, one.id.entry)
+        judge.among(entries[place], one)
         found = judge.rows(entries, self._decrypt)
         return "refused" if isinstance(found, str) else "read"
 

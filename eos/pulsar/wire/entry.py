@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from eos.errors import DamagedEntry, DamagedFrame
 from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.compression import MAX_BYTES, decompress
@@ -13,13 +11,11 @@ from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 _MESSAGE_BYTES = 6  # of a batch, at least: the size of its metadata, and in it the size of its value
 
 
-@dataclass(slots=True)  # not frozen: that makes each one several times as dear
 class Entry:
     """One entry of a topic.
 
     Attributes:
         id: where it is stored.
-        metadata: what describes it, parsed once.
         packed: its bytes after the metadata, as they came: perhaps compressed.
         size: bytes of the entry as it is stored: checksum, metadata and `packed`.
         topic: the topic it was read from, for messages.
@@ -31,26 +27,73 @@ class Entry:
             nothing else need be asked of them.
     """
 
-    id: EntryId
-    metadata: MessageMetadata
-    packed: Buffer
-    size: int
-    topic: str = ""
-    most: int = MAX_BYTES
-    damage: str = ""
-    num_messages: int = field(init=False)
-    batched: bool = field(init=False)
-    plain: bool = field(init=False)
+    __slots__ = (
+        "_described",
+        "_open",
+        "batched",
+        "damage",
+        "id",
+        "most",
+        "num_messages",
+        "packed",
+        "plain",
+        "size",
+        "topic",
+    )
 
-    def __post_init__(self) -> None:
-        """Ask the metadata once what each entry is asked several times."""
-        metadata = self.metadata
+    def __init__(
+        self,
+        id: EntryId,
+        metadata: MessageMetadata,
+        packed: Buffer,
+        size: int,
+        topic: str = "",
+        most: int = MAX_BYTES,
+        damage: str = "",
+    ) -> None:
+        """Args: as of the attributes; what describes it. It is asked once what each entry is asked several times."""
+        self.id = id
+        self._described: MessageMetadata | bytes = metadata
+        self.packed = packed
+        self.size = size
+        self.topic = topic
+        self.most = most
+        self.damage = damage
         self.num_messages = metadata.num_messages_in_batch
         self.batched = self.num_messages != 1 or metadata.HasField("num_messages_in_batch")
-        fits = 0 <= self.num_messages * _MESSAGE_BYTES <= len(self.packed)
-        self.plain = (fits or not self.batched) and not (
-            metadata.compression or metadata.encryption_keys or self.chunked or self.damage
-        )
+        self._open = not (metadata.compression or metadata.encryption_keys or self.chunked or damage)
+        self.plain = self._open and (not self.batched or self._fits)
+
+    def like(self, id: EntryId, num_messages: int, described: bytes, packed: Buffer, size: int) -> Entry:
+        """Return an entry whose metadata has the same fields as this one's, and is parsed when it is asked for.
+
+        Args: where it is stored; how many messages it holds; its metadata, which may differ from this one's in texts
+        and numbers, but not in what is done to the payload; the payload; its size.
+        """
+        entry = Entry.__new__(Entry)  # each entry comes by here: asking its metadata would take ten times as long
+        entry.id = id
+        entry._described = described
+        entry.packed = packed
+        entry.size = size
+        entry.topic = self.topic
+        entry.most = self.most
+        entry.damage = self.damage
+        entry.num_messages = num_messages
+        entry.batched = batched = self.batched
+        entry._open = is_open = self._open
+        entry.plain = is_open and (not batched or 0 <= num_messages * _MESSAGE_BYTES <= len(packed))
+        return entry
+
+    @property
+    def metadata(self) -> MessageMetadata:
+        """What describes it."""
+        if isinstance(self._described, bytes):
+            self._described = MessageMetadata.FromString(self._described)
+        return self._described
+
+    @property
+    def _fits(self) -> bool:
+        return 0 <= self.num_messages * _MESSAGE_BYTES <= len(self.packed)
 
     @property
     def credible(self) -> bool:
@@ -91,3 +134,14 @@ class Entry:
 
     def __str__(self) -> str:
         return f"entry {self.id} of {self.topic}" if self.topic else f"entry {self.id}"
+
+    def __repr__(self) -> str:
+        return f"Entry({self.id}, {self.metadata}, {self.packed!r}, {self.size}, {self.topic!r}, {self.damage!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Entry) and all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("id", "metadata", "packed", "size", "topic", "most", "damage")
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it can change: `topic` is set by who receives it

@@ -12,12 +12,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from google.protobuf.message import DecodeError
 
 from eos.errors import DamagedFrame
 from eos.pulsar.wire.checksum import Buffer, crc32c
 from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.frame_template import FrameTemplate
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, MessageMetadata, ServerError
 from eos.pulsar.wire.stored_entry import CHECKSUM, MAGIC_CHECKSUM, entry_of
@@ -32,6 +34,8 @@ _MESSAGE = BaseCommand.Type.MESSAGE
 _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")
 _NOWHERE = EntryId(-1, -1)  # a message on its way to a broker is not stored yet
+_MANY = 16  # messages, from which looking for those of one form costs less than parsing them
+_FORMS = 4  # that are looked for among frames that came together
 _TLS_RECORDS = (0x15, 0x16)  # alert, handshake (RFC 8446, 5.1)
 _TLS_MAJOR = 0x03
 
@@ -108,25 +112,53 @@ class FrameDecoder:
 
     def _frames(self, received: bytes) -> tuple[list[Frame], int]:
         """Return the frames, and where the last one ends. Raises DamagedFrame where the first one is damaged."""
+        bounds, damage = self._bounds(received)
         frames: list[Frame] = []
-        start, self._wanted = 0, _SIZE.size
-        consumer: int | None = None  # the last frame has messages for it
-        while len(received) - start >= _SIZE.size:
-            (total,) = _SIZE.unpack_from(received, start)
-            end = start + _SIZE.size + total
-            try:
-                if total > self.max_frame_size:
-                    raise DamagedFrame(_foreign(received[start : start + 4]) or self._too_large(total))
-                if end > len(received):
-                    self._wanted = end - start
+        alike: dict[int, tuple[BaseCommand, Entry]] = {}
+        last: BaseCommand | None = None  # of a message, to whose frame the next one may belong
+        forms = 0
+        for place, (start, end) in enumerate(pairwise(bounds)):
+            message = alike.get(place)
+            if message is None:
+                try:
+                    frame = _frame(received, start + _SIZE.size, end)
+                except DamagedFrame as error:
+                    bounds, damage = bounds[: place + 1], error
                     break
-                consumer = _append(frames, consumer, received, start + _SIZE.size, end)
-            except DamagedFrame:
-                if not frames:
-                    raise
+                if frame.command.type != _MESSAGE:
+                    frames.append(frame)
+                    last = None
+                    continue
+                message = frame.command, frame.entries[0]
+                if forms < _FORMS and len(bounds) - place > _MANY:
+                    found = _alike(message, received, bounds, place)
+                    alike.update(found)
+                    forms = forms + 1 if found else _FORMS  # where each frame has a form of its own
+            command, entry = message
+            if last is not None and (command is last or command.message.consumer_id == last.message.consumer_id):
+                frames[-1].entries.append(entry)
+            else:
+                frames.append(Frame(command, [entry]))
+            last = command
+        if damage is not None and not frames:
+            raise damage
+        return frames, bounds[-1]
+
+    def _bounds(self, received: bytes) -> tuple[list[int], DamagedFrame | None]:
+        """Return where the first frame begins and where each one ends, and what is wrong with what follows them."""
+        bounds = [0]
+        start, self._wanted = 0, _SIZE.size
+        while len(received) - start >= _SIZE.size:  # each message comes by here
+            (total,) = _SIZE.unpack_from(received, start)
+            if total > self.max_frame_size:
+                return bounds, DamagedFrame(_foreign(received[start : start + 4]) or self._too_large(total))
+            end = start + _SIZE.size + total
+            if end > len(received):
+                self._wanted = end - start
                 break
+            bounds.append(end)
             start = end
-        return frames, start
+        return bounds, None
 
     def _too_large(self, total: int) -> str:
         return f"a frame of {total} bytes. The limit is {self.max_frame_size}"
@@ -141,12 +173,8 @@ def _foreign(begin: bytes) -> str | None:
     return None
 
 
-def _append(frames: list[Frame], consumer: int | None, received: bytes, start: int, end: int) -> int | None:
-    """Append the frame that lies, after its total, between these places. Each message comes by here.
-
-    Return the consumer that it is for, if it is a message. Args: the frames before it; the consumer that the last of
-    them is for; the bytes; the places. Raises DamagedFrame.
-    """
+def _frame(received: bytes, start: int, end: int) -> Frame:
+    """Return the frame that lies, after its total, between these places. Raises DamagedFrame."""
     try:
         (size,) = _SIZE.unpack_from(received, start)
         rest = start + _SIZE.size + size
@@ -154,20 +182,27 @@ def _append(frames: list[Frame], consumer: int | None, received: bytes, start: i
             raise DamagedFrame(f"its command of {size} bytes ends {rest - end} bytes beyond it")
         command = BaseCommand.FromString(received[start + _SIZE.size : rest])
         if command.type != _MESSAGE:
-            frames.append(Frame(command, [] if rest == end else [entry_of(_NOWHERE, received, rest, end)]))
-            return None
+            return Frame(command, [] if rest == end else [entry_of(_NOWHERE, received, rest, end)])
     except (struct.error, DecodeError, DamagedFrame) as error:
         raise DamagedFrame(f"a frame of {end - start} bytes can't be read: {error}") from error
-    message = command.message
-    where = EntryId.read(message.message_id)
+    where = EntryId.read(command.message.message_id)
     try:
         if rest == end:
             raise DamagedFrame("it came without a message")
-        entry = entry_of(where, received, rest, end)
+        return Frame(command, [entry_of(where, received, rest, end)])
     except DamagedFrame as damage:  # which message it is stands in the command
-        entry = Entry(where, MessageMetadata(), b"", end - rest, damage=str(damage))
-    if message.consumer_id == consumer:
-        frames[-1].entries.append(entry)
-    else:
-        frames.append(Frame(command, [entry]))
-    return message.consumer_id
+        return Frame(command, [Entry(where, MessageMetadata(), b"", end - rest, damage=str(damage))])
+
+
+def _alike(
+    message: tuple[BaseCommand, Entry], received: bytes, bounds: Sequence[int], place: int
+) -> dict[int, tuple[BaseCommand, Entry]]:
+    """Return later messages whose frames have the form of this one's, by their places.
+
+    Args: the message; the bytes; where the frames lie in them; the message's place.
+    """
+    command, entry = message
+    template = FrameTemplate.of(received, bounds[place], bounds[place + 1], entry)
+    if template is None:
+        return {}
+    return {place + 1 + n: (command, one) for n, one in template.entries(received, bounds[place + 1 :]).items()}
