@@ -77,11 +77,12 @@ UNKNOWN = st.sampled_from([b""] * 9 + [b"\x5a\x03abc"])  # field 11 of a newer c
 @st.composite
 def mixed_entries(draw: st.DrawFn) -> list[Entry]:
     entries = []
+    kinds = draw(st.sampled_from([st.booleans(), st.just(value=True), st.just(value=False)]))
     for place in range(draw(st.integers(0, 4))):
         metadata = MessageMetadata(producer_name=draw(TEXT), sequence_id=draw(st.integers(0, 99)), publish_time=place)
         if draw(st.booleans()):
             metadata.schema_version = draw(SMALL)
-        if draw(st.booleans()):
+        if draw(kinds):
             messages = draw(st.lists(st.tuples(own_metadata(), VALUES, UNKNOWN), max_size=5))
             payload = b"".join(framed(own, value, unknown) for own, value, unknown in messages)
             metadata.num_messages_in_batch = len(messages)

@@ -8,11 +8,13 @@ whole arrays. No message becomes a Python object.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from eos.pulsar.wire.checksum import Buffer
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
@@ -73,6 +75,15 @@ class Fields:
             number: MessageField(field.at[rows], field.number[rows]) for number, field in self.by_number.items()
         }
         return Fields(self.valid[rows], by_number, each)
+
+
+def joined(parts: Sequence[Buffer]) -> tuple[Bytes, Places]:
+    """Return these bytes one after the other, and PADDING; and where each part begins, and at last the last one ends.
+
+    Shapes: (bytes,), (parts + 1,).
+    """
+    data = np.frombuffer(b"".join([*parts, bytes(PADDING)]), dtype=np.uint8)
+    return data, np.cumsum([0, *map(len, parts)])
 
 
 def window(data: Bytes) -> npt.NDArray[np.uint64]:

@@ -97,13 +97,6 @@ def find(data: Bytes, bounds: Places, counts: Places, keep: Collection[int], eac
     return headers if (begin == bounds[1:]).all() and bounds[0] == 0 else None
 
 
-def all_of(data: Bytes, bounds: Places, keep: Collection[int], each: Collection[int]) -> Headers | None:
-    """Return the messages of batches that have one message each, or None. Args: as of `find`."""
-    headers = read(data, bounds[:-1], int(bounds[-1]), keep, each)
-    ends = headers.values + headers.sizes
-    return headers if len(headers.starts) == len(bounds) - 1 and (ends == bounds[1:]).all() else None
-
-
 def read(data: Bytes, starts: Places, total: int, keep: Collection[int], each: Collection[int]) -> Headers:
     """Return those of the messages at `starts` that can be read, and that end at `total` at the latest.
 

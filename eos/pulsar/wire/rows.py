@@ -10,12 +10,12 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from eos.errors import InvalidInput
-from eos.pulsar.wire.checksum import Buffer
 from eos.pulsar.wire.encryption import encrypted
 from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.fields import PADDING, Bytes, Places
-from eos.pulsar.wire.headers import COMPACTED_OUT, Headers, all_of, find, read
+from eos.pulsar.wire.fields import Bytes, Places, joined
+from eos.pulsar.wire.headers import COMPACTED_OUT, Headers, find, read
 from eos.pulsar.wire.pulsar_pb2 import SingleMessageMetadata
+from eos.pulsar.wire.single_messages import laid_out
 
 _SIZE = struct.Struct(">I")
 
@@ -54,13 +54,11 @@ def rows_of(
             _check(entry)
     counts = np.array([entry.num_messages for entry in entries], dtype=np.int64)
     headers = None
-    if quick:
-        batches = [entry.payload if entry.batched else _batch_of_one(entry) for entry in entries]
-        data, bounds = _joined(batches)
-        if any(entry.batched for entry in entries):
-            headers = find(data, bounds, counts, keep, each)
-        else:
-            headers = all_of(data, bounds, keep, each)
+    if quick and not any(entry.batched for entry in entries):
+        data, headers = laid_out(entries, keep, each)
+    elif quick:
+        data, bounds = joined([entry.payload if entry.batched else _batch_of_one(entry) for entry in entries])
+        headers = find(data, bounds, counts, keep, each)
     if headers is None:
         data, headers = _one_by_one(entries, keep, each)
     owner = np.repeat(np.arange(len(entries)), counts)
@@ -84,11 +82,6 @@ def _check(entry: Entry) -> None:
         raise InvalidInput(f"{entry} is one chunk of a message. Assemble its chunks first")
     if not entry.credible:
         raise entry.damaged(f"it says that it has {entry.num_messages:,} messages, which its bytes can't hold")
-
-
-def _joined(batches: Sequence[Buffer]) -> tuple[Bytes, Places]:
-    data = np.frombuffer(b"".join([*batches, bytes(PADDING)]), dtype=np.uint8)
-    return data, np.cumsum([0, *map(len, batches)])
 
 
 def _batch_of_one(entry: Entry) -> bytes:
@@ -119,7 +112,7 @@ def _one_by_one(entries: Sequence[Entry], keep: Collection[int], each: Collectio
             starts.append(at)
             batches.append(message)
             at += len(message)
-    data, bounds = _joined(batches)
+    data, bounds = joined(batches)
     headers = read(data, bounds[:-1], at, keep, each)
     assert len(headers.starts) == len(starts)
     return data, headers
