@@ -14,9 +14,10 @@ arrays, and its metadata is parsed only if someone asks for it. What does not ag
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from eos.pulsar.wire.checksum import crc32c_of_each
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import Bytes, Places
 from eos.pulsar.wire.message_id import EntryId
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand
 from eos.pulsar.wire.stored_entry import CHECKSUM, MAGIC_CHECKSUM
 
 _VARINT, _SIZED = 0, 2  # wire types
@@ -46,18 +48,29 @@ _COMMAND = 2 * _SIZE.size  # where it begins
 _TOP = 0x80  # the bit of a number's byte that must agree
 
 
+_MANY = 16
+"""Frames that came together, from which looking for those of one form costs less than parsing them."""
+
+_FORMS = 4
+"""So many forms are looked for among them."""
+
+
+_entry_id: Callable[[tuple[int, int]], EntryId] = partial(tuple.__new__, EntryId)  # half as dear as a call of it
+
+
 @dataclass(slots=True)
 class FrameTemplate:
     """The form of a parsed frame.
 
     Attributes:
-        entry: what was parsed.
+        command, entry: what was parsed.
         head: the frame's bytes before the payload; shape (bytes,).
         fixed: the bits that must agree; shape (bytes,).
         checksum: where the magic number before the checksum is in the head.
         entry_id, num_messages: where these numbers are in it; None where there is none, which counts as 1.
     """
 
+    command: BaseCommand
     entry: Entry
     head: Bytes
     fixed: Bytes
@@ -66,10 +79,10 @@ class FrameTemplate:
     num_messages: slice | None
 
     @classmethod
-    def of(cls, received: bytes, start: int, end: int, entry: Entry) -> FrameTemplate | None:
+    def of(cls, received: bytes, start: int, end: int, command: BaseCommand, entry: Entry) -> FrameTemplate | None:
         """Return the template of a message's frame; None where it is damaged, or has what this doesn't know.
 
-        Args: the bytes; where the frame lies in them; what it carries.
+        Args: the bytes; where the frame lies in them; what was parsed.
         """
         size = end - start - len(entry.packed)
         head = received[start : start + size]
@@ -94,35 +107,71 @@ class FrameTemplate:
                 fixed[place] = _TOP if tag in _NUMBERS else 0
             if tag == _NUM_MESSAGES:
                 num_messages = place
-        return cls(entry, np.frombuffer(head, np.uint8), fixed, checksum, entry_id, num_messages)
+        own = entry.like(entry.id, entry.num_messages, b"", b"", 0)  # whoever gets the parsed one may change it
+        return cls(command, own, np.frombuffer(head, np.uint8), fixed, checksum, entry_id, num_messages)
 
-    def entries(self, received: bytes, bounds: Sequence[int]) -> dict[int, Entry]:
-        """Return, by their place, what those of these frames carry that have this form and a right checksum.
+    def entries(self, received: bytes, bounds: Sequence[int], first: int) -> dict[int, Entry]:
+        """Return, by their places, what those frames carry that have this form and a right checksum.
 
-        Args: the bytes; where the first frame begins and where each one ends.
+        Args: the bytes; where the first of all frames begins and where each one ends; the first one to look at.
         """
         size, body = len(self.head), self.checksum + CHECKSUM.size
         places = np.array(bounds, np.int64)
-        large = np.flatnonzero(np.diff(places) >= size)
+        large = first + np.flatnonzero(np.diff(places[first:]) >= size)
         heads = _rows(received, places[large], size)
         alike = ~((heads ^ self.head) & self.fixed).any(axis=1)
         which, heads = large[alike], heads[alike]
         ends = places[which + 1].tolist()
         bodies = [received[start:end] for start, end in zip((places[which] + body).tolist(), ends, strict=True)]
         right = heads[:, body - _SIZE.size : body].copy().view(">u4")[:, 0] == crc32c_of_each(bodies)
-        ids = _numbers(heads[:, self.entry_id]).tolist()
+        ids = zip(repeat(self.entry.id.ledger), _numbers(heads[:, self.entry_id]).tolist())
         counts = [1] * len(heads)
         if self.num_messages is not None:
             counts = _numbers(heads[:, self.num_messages]).astype(np.int32).tolist()
-        ledger, like = self.entry.id.ledger, self.entry.like
-        metadata, payload = _SIZE.size, size - body
+        like, metadata, payload = self.entry.like, _SIZE.size, size - body
         entries = [  # each message comes by here
-            like(EntryId(ledger, entry_id), count, one[metadata:payload], one[payload:], len(one) + CHECKSUM.size)
-            for entry_id, count, one in zip(ids, counts, bodies, strict=True)
+            like(where, count, one[metadata:payload], one[payload:], len(one) + CHECKSUM.size)
+            for where, count, one in zip(map(_entry_id, ids), counts, bodies, strict=True)
         ]
         return {
             place: entry for place, entry, good in zip(which.tolist(), entries, right.tolist(), strict=True) if good
         }
+
+
+class AlikeMessages:
+    """Messages among frames that came together, whose frames have the form of one that was parsed.
+
+    Attributes:
+        entries, commands: what they carry, and the command of the parsed one, by their places.
+        form: that the last ones found have; None where none has a known one.
+    """
+
+    def __init__(self, received: bytes, bounds: Sequence[int], form: FrameTemplate | None) -> None:
+        """Args: the bytes; where the first frame begins and where each one ends; the form of earlier ones."""
+        self._received, self._bounds = received, bounds
+        self._forms = _FORMS
+        self.entries: dict[int, Entry] = {}
+        self.commands: dict[int, BaseCommand] = {}
+        self.form = form
+        if form is not None and len(bounds) > _MANY and not self._found(form, 0):
+            self.form = None
+
+    def learn(self, place: int, command: BaseCommand, entry: Entry) -> None:
+        """Look for messages after this one with its form. Args: its place; what was parsed."""
+        if self._forms == 0 or len(self._bounds) - place <= _MANY:
+            return
+        form = FrameTemplate.of(self._received, self._bounds[place], self._bounds[place + 1], command, entry)
+        if form is not None and self._found(form, place + 1):
+            self._forms -= 1
+            self.form = form
+        else:
+            self._forms = 0  # each frame may have a form of its own
+
+    def _found(self, form: FrameTemplate, first: int) -> bool:
+        found = form.entries(self._received, self._bounds, first)
+        self.entries.update(found)
+        self.commands.update(dict.fromkeys(found, form.command))
+        return bool(found)
 
 
 def _numbers(varints: Bytes) -> Places:

@@ -12,14 +12,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from google.protobuf.message import DecodeError
 
 from eos.errors import DamagedFrame
 from eos.pulsar.wire.checksum import Buffer, crc32c
 from eos.pulsar.wire.entry import Entry
-from eos.pulsar.wire.frame_template import FrameTemplate
+from eos.pulsar.wire.frame_template import AlikeMessages, FrameTemplate
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, MessageMetadata, ServerError
 from eos.pulsar.wire.stored_entry import CHECKSUM, MAGIC_CHECKSUM, entry_of
@@ -34,8 +33,6 @@ _MESSAGE = BaseCommand.Type.MESSAGE
 _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")
 _NOWHERE = EntryId(-1, -1)  # a message on its way to a broker is not stored yet
-_MANY = 16  # messages, from which looking for those of one form costs less than parsing them
-_FORMS = 4  # that are looked for among frames that came together
 _TLS_RECORDS = (0x15, 0x16)  # alert, handshake (RFC 8446, 5.1)
 _TLS_MAJOR = 0x03
 
@@ -93,6 +90,7 @@ class FrameDecoder:
         self._parts: list[bytes] = []  # received, and not yet a frame
         self._received = 0
         self._wanted = _SIZE.size  # bytes that must be there for the next frame, as far as is known
+        self._form: FrameTemplate | None = None  # that messages had
 
     def feed(self, data: Buffer) -> list[Frame]:
         """Take the next received bytes; return the frames that they complete, in order.
@@ -114,27 +112,25 @@ class FrameDecoder:
         """Return the frames, and where the last one ends. Raises DamagedFrame where the first one is damaged."""
         bounds, damage = self._bounds(received)
         frames: list[Frame] = []
-        alike: dict[int, tuple[BaseCommand, Entry]] = {}
         last: BaseCommand | None = None  # of a message, to whose frame the next one may belong
-        forms = 0
-        for place, (start, end) in enumerate(pairwise(bounds)):
-            message = alike.get(place)
-            if message is None:
+        alike = AlikeMessages(received, bounds, self._form)
+        for place in range(len(bounds) - 1):  # each message comes by here
+            entry = alike.entries.get(place)
+            if entry is not None:
+                command = alike.commands[place]
+            else:
                 try:
-                    frame = _frame(received, start + _SIZE.size, end)
+                    frame = _frame(received, bounds[place] + _SIZE.size, bounds[place + 1])
                 except DamagedFrame as error:
                     bounds, damage = bounds[: place + 1], error
                     break
-                if frame.command.type != _MESSAGE:
+                command = frame.command
+                if command.type != _MESSAGE:
                     frames.append(frame)
                     last = None
                     continue
-                message = frame.command, frame.entries[0]
-                if forms < _FORMS and len(bounds) - place > _MANY:
-                    found = _alike(message, received, bounds, place)
-                    alike.update(found)
-                    forms = forms + 1 if found else _FORMS  # where each frame has a form of its own
-            command, entry = message
+                (entry,) = frame.entries
+                alike.learn(place, command, entry)
             if last is not None and (command is last or command.message.consumer_id == last.message.consumer_id):
                 frames[-1].entries.append(entry)
             else:
@@ -142,6 +138,7 @@ class FrameDecoder:
             last = command
         if damage is not None and not frames:
             raise damage
+        self._form = alike.form
         return frames, bounds[-1]
 
     def _bounds(self, received: bytes) -> tuple[list[int], DamagedFrame | None]:
@@ -192,17 +189,3 @@ def _frame(received: bytes, start: int, end: int) -> Frame:
         return Frame(command, [entry_of(where, received, rest, end)])
     except DamagedFrame as damage:  # which message it is stands in the command
         return Frame(command, [Entry(where, MessageMetadata(), b"", end - rest, damage=str(damage))])
-
-
-def _alike(
-    message: tuple[BaseCommand, Entry], received: bytes, bounds: Sequence[int], place: int
-) -> dict[int, tuple[BaseCommand, Entry]]:
-    """Return later messages whose frames have the form of this one's, by their places.
-
-    Args: the message; the bytes; where the frames lie in them; the message's place.
-    """
-    command, entry = message
-    template = FrameTemplate.of(received, bounds[place], bounds[place + 1], entry)
-    if template is None:
-        return {}
-    return {place + 1 + n: (command, one) for n, one in template.entries(received, bounds[place + 1 :]).items()}

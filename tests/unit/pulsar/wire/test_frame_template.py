@@ -12,6 +12,7 @@ from eos.errors import DamagedFrame
 from eos.pulsar.wire import frames
 from eos.pulsar.wire.checksum import crc32c
 from eos.pulsar.wire.entry import Entry
+from eos.pulsar.wire.frame_template import _MANY, FrameTemplate
 from eos.pulsar.wire.frames import Frame, FrameDecoder, encode
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
@@ -84,9 +85,14 @@ def message(metadata: MessageMetadata, entry: int = 1000, consumer: int = 1, led
     return Sent(command.SerializeToString(), metadata.SerializeToString())
 
 
-def read(raw: Sequence[bytes]) -> list[Any]:
-    """Return what a decoder makes of frames that come together, the damage of the last one too."""
+def read(raw: Sequence[bytes], before: Sequence[bytes] = ()) -> list[Any]:
+    """Return what a decoder makes of frames that come together, the damage of the last one too.
+
+    Args: the frames; those that came before them.
+    """
     decoder = FrameDecoder()
+    if before:
+        decoder.feed(b"".join(before))
     try:
         return [*parts(decoder.feed(b"".join(raw))), *parts(decoder.feed(b""))]
     except DamagedFrame as damage:
@@ -110,8 +116,8 @@ def known(entry: Entry) -> tuple[Any, ...]:
 def same_as_alone(raw: Sequence[bytes]) -> bool:
     read_alone = {one: read([one]) for one in set(raw)}
     alone = [part for one in raw for part in read_alone[one]]
-    together = read(raw)
-    return together == (alone[-1:] if isinstance(alone[-1], str) else alone)
+    expected = alone[-1:] if isinstance(alone[-1], str) else alone
+    return read(raw) == expected and read(raw, raw[:SOME]) == expected
 
 
 def flipped(data: bytes) -> Iterator[bytes]:
@@ -213,6 +219,19 @@ def test_other_consumers_and_commands_between_stay_in_their_places() -> None:
     assert [entry.damage != "" for entry in received[3].entries] == [False, True] + [False] * (SOME - 7)
 
 
+def parses(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list that gets an element for each frame that is parsed."""
+    times: list[Any] = []
+    parse = frames._frame
+
+    def counted(*given: Any) -> Frame:
+        times.append(given)
+        return parse(*given)
+
+    monkeypatch.setattr(frames, "_frame", counted)
+    return times
+
+
 @pytest.mark.parametrize(("forms", "parsed"), [(1, 1), (4, 4), (5, 4 + SOME)])
 def test_one_frame_of_each_form_is_parsed(forms: int, parsed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["p" * (size + 1) for size in range(forms)]
@@ -228,37 +247,59 @@ def test_one_frame_of_each_form_is_parsed(forms: int, parsed: int, monkeypatch: 
         for number in range(SOME)
         for name in names
     ]  # fmt: skip
-    times = 0
-    parse = frames._frame
-
-    def counted(received: bytes, start: int, end: int) -> Frame:
-        nonlocal times
-        times += 1
-        return parse(received, start, end)
-
-    monkeypatch.setattr(frames, "_frame", counted)
+    times = parses(monkeypatch)
     (received,) = FrameDecoder().feed(b"".join(sent))
-    assert times == parsed
+    assert len(times) == parsed
     assert [entry.num_messages for entry in received.entries[::forms]] == list(range(1, SOME + 1))
     assert [entry.id.entry for entry in received.entries[::forms]] == list(range(1000, 1000 + SOME))
 
 
 def test_frames_that_each_have_a_form_of_their_own_cost_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = FrameDecoder()
+    decoder.feed(message(BATCH).frame() * SOME)
     looks = 0
-    look = frames._alike
+    look = FrameTemplate.entries
 
     def counted(*given: Any) -> Any:
         nonlocal looks
         looks += 1
         return look(*given)
 
-    monkeypatch.setattr(frames, "_alike", counted)
+    monkeypatch.setattr(FrameTemplate, "entries", counted)
     sizes = range(1, 2 * SOME)
     names = [MessageMetadata(producer_name="p" * size, sequence_id=0, publish_time=0) for size in sizes]
-    assert same_as_alone([message(metadata).frame() for metadata in names])
-    assert looks == 1
+    sent = [message(metadata).frame() for metadata in names]
+    expected = [part for one in sent for part in read([one])]
+    for further in (2, 1):  # for the form that is known, too, as long as it is
+        before = looks
+        assert list(parts(decoder.feed(b"".join(sent)))) == expected
+        assert looks == before + further
 
 
 def test_few_frames_are_parsed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "_alike", lambda *_: pytest.fail("a form was looked for"))
-    assert len(read([message(BATCH).frame()] * (frames._MANY - 1))) == frames._MANY - 1
+    decoder = FrameDecoder()
+    decoder.feed(message(BATCH).frame() * SOME)
+    monkeypatch.setattr(FrameTemplate, "of", lambda *_: pytest.fail("a form was learnt"))
+    monkeypatch.setattr(FrameTemplate, "entries", lambda *_: pytest.fail("a form was looked for"))
+    (frame,) = decoder.feed(message(BATCH).frame() * (_MANY - 1))
+    assert len(frame.entries) == _MANY - 1
+
+
+def test_a_form_is_known_until_no_message_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what becomes of the entry that was parsed is nothing to those that come later."""
+    times = parses(monkeypatch)
+    longer = MessageMetadata(producer_name="longer", sequence_id=1, publish_time=2)
+    decoder = FrameDecoder()
+    counts = []
+    for metadata in (BATCH, BATCH, longer, longer, BATCH, BATCH):
+        sent = [message(metadata, 1000 + number).frame() for number in range(SOME)]
+        before = len(times)
+        (received,) = decoder.feed(b"".join(sent))
+        counts.append(len(times) - before)
+        assert [known(entry) for entry in received.entries] == [
+            known(FrameDecoder().feed(one)[0].entries[0]) for one in sent
+        ]
+        del times[:]
+        for entry in received.entries:
+            entry.topic, entry.most, entry.damage = "t", 5, "damaged"
+    assert counts == [1, 0, 1, 0, 1, 0]
