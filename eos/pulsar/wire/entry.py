@@ -62,7 +62,7 @@ class Entry:
         self.num_messages = metadata.num_messages_in_batch
         self.batched = self.num_messages != 1 or metadata.HasField("num_messages_in_batch")
         self._open = not (metadata.compression or metadata.encryption_keys or self.chunked or damage)
-        self.plain = self._open and (not self.batched or self._fits)
+        self.plain = self._open and (not self.batched or _fits(self.num_messages, packed))
 
     def like(self, id: EntryId, num_messages: int, described: bytes, packed: Buffer, size: int) -> Entry:
         """Return an entry whose metadata has the same fields as this one's, and is parsed when it is asked for.
@@ -81,7 +81,7 @@ class Entry:
         entry.num_messages = num_messages
         entry.batched = batched = self.batched
         entry._open = is_open = self._open
-        entry.plain = is_open and (not batched or 0 <= num_messages * _MESSAGE_BYTES <= len(packed))
+        entry.plain = is_open and (not batched or _fits(num_messages, packed))
         return entry
 
     @property
@@ -90,10 +90,6 @@ class Entry:
         if isinstance(self._described, bytes):
             self._described = MessageMetadata.FromString(self._described)
         return self._described
-
-    @property
-    def _fits(self) -> bool:
-        return 0 <= self.num_messages * _MESSAGE_BYTES <= len(self.packed)
 
     @property
     def credible(self) -> bool:
@@ -145,3 +141,8 @@ class Entry:
         )
 
     __hash__ = None  # type: ignore[assignment]  # it can change: `topic` is set by who receives it
+
+
+def _fits(num_messages: int, packed: Buffer) -> bool:
+    """Whether a batch can lie in these bytes as it is."""
+    return 0 <= num_messages * _MESSAGE_BYTES <= len(packed)

@@ -46,14 +46,11 @@ _NOWHERE = slice(0)
 _SIZE = struct.Struct(">I")
 _COMMAND = 2 * _SIZE.size  # where it begins
 _TOP = 0x80  # the bit of a number's byte that must agree
-
-
 _MANY = 16
-"""Frames that came together, from which looking for those of one form costs less than parsing them."""
+"""Frames, from which looking for those of one form costs less than parsing as many."""
 
-_FORMS = 4
-"""So many forms are looked for among them."""
-
+_LOOKS = 2
+"""So many looks may find fewer: each frame may have a form of its own."""
 
 _entry_id: Callable[[tuple[int, int]], EntryId] = partial(tuple.__new__, EntryId)  # half as dear as a call of it
 
@@ -143,13 +140,13 @@ class AlikeMessages:
 
     Attributes:
         entries, commands: what they carry, and the command of the parsed one, by their places.
-        form: that the last ones found have; None where none has a known one.
+        form: that many of the last ones have; None where no known form is of many.
     """
 
     def __init__(self, received: bytes, bounds: Sequence[int], form: FrameTemplate | None) -> None:
         """Args: the bytes; where the first frame begins and where each one ends; the form of earlier ones."""
         self._received, self._bounds = received, bounds
-        self._forms = _FORMS
+        self._looks = _LOOKS
         self.entries: dict[int, Entry] = {}
         self.commands: dict[int, BaseCommand] = {}
         self.form = form
@@ -158,20 +155,22 @@ class AlikeMessages:
 
     def learn(self, place: int, command: BaseCommand, entry: Entry) -> None:
         """Look for messages after this one with its form. Args: its place; what was parsed."""
-        if self._forms == 0 or len(self._bounds) - place <= _MANY:
+        if self._looks == 0 or len(self._bounds) - place <= _MANY:
             return
         form = FrameTemplate.of(self._received, self._bounds[place], self._bounds[place + 1], command, entry)
-        if form is not None and self._found(form, place + 1):
-            self._forms -= 1
+        if form is None:
+            return
+        if self._found(form, place + 1):
             self.form = form
         else:
-            self._forms = 0  # each frame may have a form of its own
+            self._looks -= 1
 
     def _found(self, form: FrameTemplate, first: int) -> bool:
+        """Take the messages of this form, from this place on. Return whether there were many."""
         found = form.entries(self._received, self._bounds, first)
         self.entries.update(found)
         self.commands.update(dict.fromkeys(found, form.command))
-        return bool(found)
+        return len(found) >= _MANY
 
 
 def _numbers(varints: Bytes) -> Places:
