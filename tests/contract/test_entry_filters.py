@@ -140,7 +140,7 @@ def test_a_read_warns_of_a_filter_and_leaves_out_what_it_rejects(
         for act in (filtered.table, filtered.stream):
             for admin in (False, True):
                 assert act(admin=admin) == ["a", "b", "c"]
-                assert warnings() == [True] * admin, (act, admin)
+                assert warnings() == [admin], (act, admin)  # without the admin API it warns of the gap, not knowing why
         filtered.write("rejected 4")  # a range that ends with it does not come to its end
         for act in (filtered.table, filtered.stream):
             for admin in (False, True):
