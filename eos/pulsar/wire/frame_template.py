@@ -25,23 +25,39 @@ from eos.pulsar.wire.checksum import crc32c_of_each
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import Bytes, Places
 from eos.pulsar.wire.message_id import EntryId
-from eos.pulsar.wire.pulsar_pb2 import BaseCommand
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandMessage, KeyValue, MessageIdData, MessageMetadata
 from eos.pulsar.wire.stored_entry import CHECKSUM, MAGIC_CHECKSUM
 
 _VARINT, _SIZED = 0, 2  # wire types
-_ENTRY_ID = (9 << 3 | _SIZED, 2 << 3 | _SIZED, 2 << 3)
-"""The tags that lead to it: BaseCommand.message, CommandMessage.message_id, MessageIdData.entry_id."""
+_FIELDS = MessageMetadata.DESCRIPTOR.fields_by_name
+_ENTRY_ID = (
+    BaseCommand.MESSAGE_FIELD_NUMBER << 3 | _SIZED,
+    CommandMessage.MESSAGE_ID_FIELD_NUMBER << 3 | _SIZED,
+    MessageIdData.ENTRY_ID_FIELD_NUMBER << 3 | _VARINT,
+)
+"""The tags that lead to it."""
 
-_NUM_MESSAGES = 11 << 3
-_NUMBERS = {number << 3 for number in (2, 3, 9, 11, 12, 22, 23, 24)}
-"""The tags of the numbers of MessageMetadata that may differ: sequence_id, publish_time, uncompressed_size,
-num_messages_in_batch, event_time, both parts of the transaction's id, highest_sequence_id."""
+_NUM_MESSAGES = MessageMetadata.NUM_MESSAGES_IN_BATCH_FIELD_NUMBER << 3 | _VARINT
+_NUMBERS = {
+    _FIELDS[name].number << 3 | _VARINT
+    for name in (
+        "sequence_id",
+        "publish_time",
+        "uncompressed_size",
+        "num_messages_in_batch",
+        "event_time",
+        "txnid_least_bits",
+        "txnid_most_bits",
+        "highest_sequence_id",
+    )
+}
+"""The tags of the numbers that may differ."""
 
-_TEXTS = {number << 3 | _SIZED for number in (1, 6, 18)}
-"""The same of texts: producer_name, partition_key, ordering_key."""
+_TEXTS = {_FIELDS[name].number << 3 | _SIZED for name in ("producer_name", "partition_key", "ordering_key")}
+"""The same of texts."""
 
-_PROPERTY, _PROPERTY_VALUE = 4 << 3 | _SIZED, 2 << 3 | _SIZED
-
+_PROPERTY = MessageMetadata.PROPERTIES_FIELD_NUMBER << 3 | _SIZED
+_PROPERTY_VALUE = KeyValue.VALUE_FIELD_NUMBER << 3 | _SIZED
 _NOWHERE = slice(0)
 _SIZE = struct.Struct(">I")
 _COMMAND = 2 * _SIZE.size  # where it begins

@@ -15,7 +15,7 @@ from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import Bytes, Places, joined
 from eos.pulsar.wire.headers import COMPACTED_OUT, Headers, find, read
 from eos.pulsar.wire.pulsar_pb2 import SingleMessageMetadata
-from eos.pulsar.wire.single_messages import laid_out
+from eos.pulsar.wire.single_messages import batch_of_one, laid_out
 
 _SIZE = struct.Struct(">I")
 
@@ -57,7 +57,7 @@ def rows_of(
     if quick and not any(entry.batched for entry in entries):
         data, headers = laid_out(entries, keep, each)
     elif quick:
-        data, bounds = joined([entry.payload if entry.batched else _batch_of_one(entry) for entry in entries])
+        data, bounds = joined([entry.payload if entry.batched else batch_of_one(entry) for entry in entries])
         headers = find(data, bounds, counts, keep, each)
     if headers is None:
         data, headers = _one_by_one(entries, keep, each)
@@ -84,24 +84,6 @@ def _check(entry: Entry) -> None:
         raise entry.damaged(f"it says that it has {entry.num_messages:,} messages, which its bytes can't hold")
 
 
-def _batch_of_one(entry: Entry) -> bytes:
-    """Return a message that stands alone as a batch: what describes it moves from the entry to the message."""
-    frame = entry.metadata
-    payload = entry.payload
-    own = SingleMessageMetadata(properties=frame.properties, payload_size=len(payload), null_value=frame.null_value)
-    if frame.HasField("partition_key"):
-        own.partition_key = frame.partition_key
-        own.partition_key_b64_encoded = frame.partition_key_b64_encoded
-        own.null_partition_key = frame.null_partition_key
-    if frame.HasField("ordering_key"):
-        own.ordering_key = frame.ordering_key
-    if frame.HasField("event_time"):
-        own.event_time = frame.event_time
-    own.DiscardUnknownFields()  # of its properties, whose fields are found without protobuf
-    described = own.SerializeToString()
-    return b"".join((_SIZE.pack(len(described)), described, payload))
-
-
 def _one_by_one(entries: Sequence[Entry], keep: Collection[int], each: Collection[int]) -> tuple[Bytes, Headers]:
     """Read the messages one after another and write them again, without unknown fields."""
     batches = []
@@ -120,7 +102,7 @@ def _one_by_one(entries: Sequence[Entry], keep: Collection[int], each: Collectio
 
 def _messages(entry: Entry) -> list[bytes]:
     if not entry.batched:
-        return [_batch_of_one(entry)]
+        return [batch_of_one(entry)]
     payload = bytes(entry.payload)
     messages: list[bytes] = []
     at = 0

@@ -7,6 +7,7 @@ as those of batches are.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Collection, Sequence
 from itertools import chain
 
@@ -24,7 +25,7 @@ from eos.pulsar.wire.headers import (
     PROPERTIES,
     Headers,
 )
-from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
 
 _TEXTS = {PARTITION_KEY: "partition_key", ORDERING_KEY: "ordering_key"}
 _NUMBERS = {
@@ -33,7 +34,9 @@ _NUMBERS = {
     NULL_VALUE: "null_value",
     NULL_KEY: "null_partition_key",
 }
-"""The field of MessageMetadata that stands for one of SingleMessageMetadata."""
+"""Fields of SingleMessageMetadata by their numbers. In MessageMetadata each has the same name."""
+
+_SIZE = struct.Struct(">I")
 
 
 def laid_out(entries: Sequence[Entry], keep: Collection[int], each: Collection[int]) -> tuple[Bytes, Headers]:
@@ -63,6 +66,21 @@ def laid_out(entries: Sequence[Entry], keep: Collection[int], each: Collection[i
     if pairs:
         fields.each[PROPERTIES] = _in_turn(pairs, places[:, -2])
     return data, Headers(places[:, 0], places[:, -1], sizes[:, -1], fields)
+
+
+def batch_of_one(entry: Entry) -> bytes:
+    """Return a message that stands alone as a batch: what describes it moves from the entry to the message.
+
+    Raises DamagedFrame.
+    """
+    told, payload = entry.metadata, entry.payload
+    own = SingleMessageMetadata(properties=told.properties, payload_size=len(payload))
+    for name in (*_TEXTS.values(), *_NUMBERS.values()):
+        if told.HasField(name):
+            setattr(own, name, getattr(told, name))
+    own.DiscardUnknownFields()  # of its properties, whose fields are found without protobuf
+    described = own.SerializeToString()
+    return b"".join((_SIZE.pack(len(described)), described, payload))
 
 
 def _there(told: Sequence[MessageMetadata], name: str, places: Places) -> Places:

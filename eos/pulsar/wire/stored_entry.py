@@ -69,7 +69,6 @@ def entry_of(where: EntryId, data: Buffer, at: int, end: int, topic: str = "") -
         raise DamagedFrame(str(error)) from error
     if payload > len(body):
         raise DamagedFrame(f"its metadata ends {payload - len(body)} bytes beyond it")
-    has = metadata.HasField  # each entry comes by here
-    if not (has("producer_name") and has("sequence_id") and has("publish_time")):
-        raise DamagedFrame(f"its metadata has no {next(name for name in _REQUIRED if not has(name))}")
+    if not all(map(metadata.HasField, _REQUIRED)):  # each entry comes by here
+        raise DamagedFrame(f"its metadata has no {next(name for name in _REQUIRED if not metadata.HasField(name))}")
     return Entry(where, metadata, body[payload:], CHECKSUM.size + len(body), topic)
