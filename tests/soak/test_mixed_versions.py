@@ -54,10 +54,15 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def protobuf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the oldest protobuf that the package takes."""
+    """A folder with the oldest protobuf that the package takes, and without the client of Spark Connect.
+
+    Spark looks for the client's `google.rpc`. That of this environment was made for a newer protobuf.
+    """
     folder = tmp_path_factory.mktemp("protobuf")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-deps"]
     ran([*pip, "--target", folder, f"protobuf=={OLD_PROTOBUF}"], ROOT)
+    (folder / "google" / "rpc").mkdir()
+    (folder / "google" / "rpc" / "__init__.py").write_text("raise ImportError('there is no client of Spark Connect')\n")
     return folder
 
 
