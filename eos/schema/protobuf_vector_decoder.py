@@ -72,7 +72,7 @@ class _Way:
     """
 
     place: int
-    tag: Any
+    tag: int
     mask: Any
     size: int
     many: bool
@@ -202,7 +202,7 @@ def _way(number: int, wire: int, place: int, many: bool, take: Callable[[Cursor]
         tag.append(left & 0x7F | 0x80)
         left >>= 7
     tag.append(left)
-    return _Way(place, _U(int.from_bytes(tag, "little")), _U(256 ** len(tag) - 1), len(tag), many, take)
+    return _Way(place, int.from_bytes(tag, "little"), _U(256 ** len(tag) - 1), len(tag), many, take)
 
 
 def _take(way: _Way, here: Cursor, who: Places, counts: Places) -> None:
@@ -210,7 +210,8 @@ def _take(way: _Way, here: Cursor, who: Places, counts: Places) -> None:
     which: Places | None = None
     some = here
     while True:
-        fits = (some.data.eight[some.at] & way.mask == way.tag) & (some.at < some.end)
+        head = some.bytes_there() if way.size == 1 else some.data.eight[some.at] & way.mask
+        fits = (head == way.tag) & (some.at < some.end)
         if not fits.all():
             there = np.flatnonzero(fits)
             if not len(there):

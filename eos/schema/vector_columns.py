@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos.pulsar.wire.decoding import spans
-from eos.pulsar.wire.fields import Bytes, Flags, Places, groups, window
+from eos.pulsar.wire.fields import MOST_VARINT, Bytes, Flags, Places, varints, window
 from eos.schema.avro_columns import repeated, structs
 from eos.schema.primitives import joined
 
@@ -38,7 +38,6 @@ _MOST_BYTES = 2**31 - 1 - _PADDING  # Arrow's binary columns count by 32 bits
 _FEW, _MOST_THIN_STEPS = 24, 256  # steps for so few values take longer than a decoder of single values
 
 _U = np.uint64
-_TOPS = _U(0x8080808080808080)
 
 
 class Unsure(Exception):
@@ -104,28 +103,21 @@ class Cursor:
 
     def varint(self) -> npt.NDArray[np.uint64]:
         """Read numbers of up to 64 bits, in groups of seven."""
-        head = self.data.eight[self.at]
-        if not (head & _U(0x80)).any():
-            self.move(self.at + 1)
-            return head & _U(0x7F)
-        last = ~head & _TOPS
-        last &= -last  # the top bit of the last byte; 0 where more than eight bytes follow
-        number = groups(head & (last | (last - _U(1))))
-        size = np.bitwise_count(last - _U(1)).astype(np.int64) + 1 >> 3
-        if not last.all():
-            long = np.flatnonzero(last == 0)
-            more = self.data.eight[self.at[long] + 8]
-            ninth, tenth = more & _U(0xFF), more >> _U(8) & _U(0xFF)
-            ten = ninth >= _U(0x80)
-            if (ten & (tenth > _U(1))).any():
+        at, raw = self.at, self.data.raw
+        number, size, _ = varints(raw, at, self.bytes_there())
+        self.move(at + size)
+        if size.max(initial=0) == MOST_VARINT:
+            tenth = raw[at + (MOST_VARINT - 1)]  # has one bit of the 64, and none that says that another byte follows
+            if ((size == MOST_VARINT) & (tenth > 1)).any():
                 raise Unsure
-            number[long] |= (ninth & _U(0x7F)) << _U(56) | np.where(ten, tenth, _U(0)) << _U(63)
-            size[long] = 9 + ten
-        self.move(self.at + size)
         return number
 
     def zigzag(self) -> Places:
         """Read signed numbers as AVRO and protobuf's `sint` have them."""
+        first = self.bytes_there()
+        if first.max(initial=0) < 0x80:  # most sizes and counts: less work than with eight bytes each
+            self.move(self.at + 1)
+            return ((first >> 1) ^ -(first & 1)).view(np.int8).astype(np.int64)
         number = self.varint()
         return ((number >> _U(1)) ^ -(number & _U(1))).view(np.int64)
 
@@ -182,8 +174,13 @@ class Pieces:
 
     def ordered(self) -> tuple[Places, Numbers]:
         """Return the places and the values."""
-        if len(self._at) == 2:
-            return self._at[1], self._values[1]
+        steps = self._at[1:]
+        if len(steps) == 1:
+            return steps[0], self._values[1]
+        if len({len(step) for step in steps}) == 1:  # such as the items of lists that all have as many
+            at = np.stack(steps, axis=1).ravel()
+            if (at[1:] > at[:-1]).all():
+                return at, np.stack(self._values[1:], axis=1).reshape(-1, *self._values[0].shape[1:])
         at, values = np.concatenate(self._at), np.concatenate(self._values)
         order = np.argsort(at, kind="stable")  # quick for some runs that rise
         return at[order], values[order]
@@ -349,6 +346,9 @@ def _refuse_twice(keys: pa.Array, counts: Places) -> None:
     """Raise Unsure where a map has a key twice."""
     if counts.max(initial=0) < 2:
         return
+    most = int(counts[0])
+    if (counts == most).all() and pc.all(pc.equal(keys[most:], keys[:-most])).as_py():  # all have those of the first
+        keys, counts = keys[:most], counts[:1]
     codes = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
     both = np.sort(np.repeat(np.arange(len(counts)), counts) * (int(codes.max()) + 1) + codes)
     if (both[1:] == both[:-1]).any():

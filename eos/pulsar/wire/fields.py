@@ -2,8 +2,9 @@
 
 All messages are read in step: the first field of each, then the second of each, and so on. A field
 is a tag (field number * 8 + wire type) and a varint: a number, or the size of the bytes that follow.
-One look at eight bytes takes in the tag and seven bytes of varint; the rest is arithmetic on
-whole arrays. No message becomes a Python object.
+The first byte of all varints is read, then the second of all, until none goes on: most have one or two, and numpy takes
+a single byte from many places in a fifth of the time of eight, which lie at no multiple of eight. No message becomes a
+Python object.
 """
 
 from __future__ import annotations
@@ -20,14 +21,13 @@ Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-PADDING = 8
+PADDING = 16
 """Bytes that must follow the last message in the array, whatever they are."""
 
-_U = np.uint64
-_TOPS = _U(0x0080808080808080)
-_ODD, _EVEN = _U(0x7F007F007F007F00), _U(0x007F007F007F007F)
-_ODD_PAIRS, _PAIRS = _U(0x3FFF00003FFF0000), _U(0x00003FFF00003FFF)
-_HIGH, _LOW = _U(0x0FFFFFFF00000000), _U(0x000000000FFFFFFF)
+MOST_VARINT = 10
+"""Bytes that a number of 64 bits has at most."""
+
+_SEVEN = np.uint8(0x7F)
 _BYTES = 2  # the wire type of a size and so many bytes
 
 
@@ -91,11 +91,28 @@ def window(data: Bytes) -> npt.NDArray[np.uint64]:
     return np.ndarray((len(data) - 7,), dtype="<u8", buffer=data.data, strides=(1,))
 
 
-def groups(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the lower seven bits of each of eight bytes, as one number of 56 bits."""
-    x = (x & _ODD) >> _U(1) | (x & _EVEN)
-    x = (x & _ODD_PAIRS) >> _U(2) | (x & _PAIRS)
-    return (x & _HIGH) >> _U(4) | (x & _LOW)
+def varints(data: Bytes, at: Places, first: Bytes) -> tuple[npt.NDArray[np.uint64], Bytes, Bytes]:
+    """Read a varint at each place.
+
+    Args:
+        data: all bytes, with PADDING after the last one.
+        at: the places; shape (numbers,).
+        first: the byte at each.
+
+    Returns the numbers, without what the tenth byte has beyond 64 bits, as protobuf reads them; how many bytes each
+    has; and 1 for each that doesn't end with its tenth byte, or else 0. Shapes: (numbers,).
+    """
+    number = (first & _SEVEN).astype(np.uint64)
+    more = first >> np.uint8(7)
+    size = np.ones(len(at), np.uint8)
+    for place in range(1, MOST_VARINT):
+        if not more.any():
+            break
+        byte = data[at + place] & -more  # 0 behind the last byte of a number
+        number |= (byte & _SEVEN).astype(np.uint64) << np.uint64(7 * place)
+        size += more
+        more = byte >> np.uint8(7)
+    return number, size, more
 
 
 def parse(
@@ -113,7 +130,6 @@ def parse(
     count = len(starts)
     fields = Fields(np.ones(count, np.bool_), {}, {})
     found: dict[int, list[tuple[Places, Places, Places]]] = {number: [] for number in each}
-    eight = window(data)
     who, at = np.arange(count), starts
     while True:
         going = at < ends
@@ -121,12 +137,12 @@ def parse(
             who, at, ends = who[going], at[going], ends[going]
         if len(who) == 0:
             break
-        head = eight[at]
-        tag = (head & _U(0xFF)).astype(np.uint8)
-        number, behind = _varints(data, head >> _U(8), at + 1)
+        tag, behind = data[at], at + 1
+        unsigned, size, endless = varints(data, behind, data[behind])
+        number, behind = unsigned.view(np.int64), behind + size
         kinds = [int(tag[0])] if (tag == tag[0]).all() else np.flatnonzero(np.bincount(tag)).tolist()
         follows = np.where((tag & 7) == _BYTES, number, 0)
-        good = tags[tag] & (behind >= 0) & (follows >= 0) & (follows <= ends - behind)
+        good = tags[tag] & (endless == 0) & (follows >= 0) & (follows <= ends - behind)
         for kind in kinds:
             here = slice(None) if len(kinds) == 1 else np.flatnonzero(tag == kind)
             if kind >> 3 in keep:
@@ -159,29 +175,3 @@ def _in_order(parts: list[tuple[Places, Places, Places]]) -> tuple[Places, Place
     who, at, size = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(who, kind="stable")
     return who[order], at[order], size[order]
-
-
-def _varints(data: Bytes, seven: npt.NDArray[np.uint64], at: Places) -> tuple[Places, Places]:
-    """Return the varints at these places, and where each ends; -1 for one that does not end within ten bytes.
-
-    `seven` are the seven bytes at each place.
-    """
-    if not (seven & _U(0x80)).any():
-        return (seven & _U(0x7F)).astype(np.int64), at + 1
-    last = ~seven & _TOPS
-    last &= -last  # the top bit of the last byte
-    number = groups(seven & (last | (last - _U(1)))).astype(np.int64)
-    after = at + (np.bitwise_count(last - _U(1)).astype(np.int64) + 1 >> 3)
-    for long in np.flatnonzero(last == 0):
-        number[long], after[long] = _long_varint(data, int(at[long]))
-    return number, after
-
-
-def _long_varint(data: Bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for place, byte in enumerate(data[at : at + 10].tolist()):
-        value |= (byte & 0x7F) << 7 * place
-        if byte < 0x80:
-            value &= 2**64 - 1
-            return value - (value >> 63 << 64), at + place + 1
-    return 0, -1

@@ -96,11 +96,37 @@ def test_a_record_without_fields_and_rows_that_are_all_null() -> None:
     assert by_numpy(schema, schema, [None] * 3).to_pylist() == [None] * 3
 
 
-def test_numbers_of_nine_and_ten_bytes() -> None:
+@pytest.mark.parametrize("size", range(1, 11))
+def test_numbers_of_up_to_so_many_bytes(size: int) -> None:
+    """The least of a size has only zeros in its first bytes: 80 01 for 64, for one."""
     schema = of("long", "double")
-    numbers = [2**62, -(2**62) - 1, 2**63 - 1, -(2**63), 2**56, -(2**55)]
+    bounds = [1 << bits for bits in (0, *range(6, 7 * size, 7), 63) if bits < 7 * size]
+    numbers = [number for bound in bounds for number in (bound - 1, -bound, bound, -bound - 1)]
+    numbers = [number for number in numbers if -(2**63) <= number < 2**63 and len(varint(number)) <= size]
     rows: list[bytes | None] = [varint(number) + struct.pack("<d", 0.5) for number in numbers]
+    assert max(len(row or b"") for row in rows) == size + 8
     assert by_numpy(schema, schema, rows).field("f0").to_pylist() == numbers
+    assert [by_numpy(schema, schema, [row]).field("f0")[0].as_py() for row in rows] == numbers
+
+
+def test_maps_whose_keys_are_those_of_the_one_before_or_its_keys_in_part() -> None:
+    schema = of({"type": "map", "values": "int"})
+    for keys, twice in (
+        (["ab", "ab", "ba"], False),
+        (["aa", "aa"], True),
+        (["ab", "cc", "ab"], True),
+        (["ab", "bca", "b"], False),
+        (["ab", "aba", "aba"], True),
+        (["ab", "abab"], True),
+    ):
+        maps: list[bytes | None] = [
+            varint(len(one)) + b"".join(b"\2" + key.encode() + b"\2" for key in one) + b"\0" for one in keys
+        ]
+        if twice:
+            with pytest.raises(Unsure):
+                by_numpy(schema, schema, maps)
+        else:
+            assert by_numpy(schema, schema, maps).field("f0").to_pylist() == [[(key, 1) for key in one] for one in keys]
 
 
 def varint(number: int) -> bytes:
