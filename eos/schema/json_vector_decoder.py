@@ -54,7 +54,7 @@ from eos.schema.vector_columns import (
     plain,
 )
 
-_KEY = re.compile(rb'[ \t\r\n]*"([^"\x00-\x1f]*)"[ \t\r\n]*:')
+_KEY = re.compile(rb'[ \t\r\n]*"([^"\\\x00-\x1f]*)"[ \t\r\n]*:')  # with an escape it may be another way to write a name
 _LONGEST_KEY = 1_000
 _MOST_SPLITS = 64  # keys in an order of their own in each value take longer than a parser
 _DTYPES: dict[str, Any] = {"int": np.int32, "long": np.int64}

@@ -168,7 +168,30 @@ def test_an_escape_that_is_none_is_left_to_the_last_word(text: str) -> None:
             of("string", *texts)
 
 
-def test_a_backslash_outside_of_a_text_is_left_to_the_last_word() -> None:
-    for values in ([b'{"f":1\\}'], [b'{\\"f":1}'], [b'{"f\\"":1}'], [b'{"f":1}\\', b'{"f":1}'], [b'{"\\u0066":1}']):
-        with pytest.raises(Unsure):
-            in_step(record(field("f", "int")), *values)
+@pytest.mark.parametrize("absent", ["never", "null", "a default"])
+@pytest.mark.parametrize("around", ["%s", '{"in":%s}', '{"list":[{"f":0},%s]}'], ids=["top", "inside", "in a list"])
+def test_a_backslash_outside_of_a_text_is_left_to_the_last_word(around: str, absent: str) -> None:
+    """Also one in a name, where the field may be missing: it may be another way to write the name of a field."""
+    one = {"never": field("f", "int"), "null": field("f", ["null", "int"]), "a default": field("f", "int", default=7)}
+    inner = record(one[absent])
+    nested = {"type": "record", "name": "N", "fields": inner["fields"]}
+    schema = {
+        "%s": inner,
+        '{"in":%s}': record(field("in", nested)),
+        '{"list":[{"f":0},%s]}': record(field("list", {"type": "array", "items": nested})),
+    }[around]
+    good = (around % '{"f":1}').encode()
+    assert in_step(schema, good, good)
+    for value in (
+        '{"f":1\\}',
+        '{\\"f":1}',
+        '{"f\\"":1}',
+        '{"f":1}\\',
+        '{"\\u0066":1}',
+        '{"f":1,"\\u0066":2}',
+        '{"f":1,"o\\u0074her":2}',
+        '{"f":1,"\\a":2}',
+    ):
+        for values in ([value, '{"f":1}'], ['{"f":1}', value], [value, value]):
+            with pytest.raises(Unsure):
+                in_step(schema, *((around % text).encode() for text in values))
