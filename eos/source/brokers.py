@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,10 @@ from eos.source.unfinished_chunks import Unfinished
 
 if TYPE_CHECKING:
     from eos.pulsar.net.admin import Admin, EntryKind
+    from eos.pulsar.net.subscription import Subscription
     from eos.source.value_schema import ValueSchema
+
+log = logging.getLogger("eos.source")
 
 PATIENCE_S = 60
 """How long a question that can be granted later is asked again. Each may be asked twice: that changes nothing."""
@@ -47,6 +51,22 @@ def _can_pass(error: Exception) -> bool:
 
 
 _patient = retried(_can_pass, PATIENCE_S, first_s=0.1, longest_s=2)
+
+
+def _delete(cursor: Subscription, name: str, topic: str) -> None:
+    """Delete a subscription; warn where that can't be done."""
+    try:
+        cursor.delete()
+    except TopicMissing:
+        return  # its subscriptions were deleted with it
+    except (NetworkError, InvalidInput) as error:
+        log.warning(
+            'The subscription "%s" of %s could not be deleted: %s. The broker keeps messages for it, as backlog. '
+            "Delete it: eos doctor --remove-leftovers %s",
+            *(name, topic, error, topic),
+        )
+        with suppress(NetworkError, InvalidInput):
+            cursor.close()  # while it is connected, it looks as if a read used it
 
 
 def admin_api(options: SourceOptions) -> Admin:
@@ -336,16 +356,19 @@ class PulsarBrokers:
     def retained(self, part: Range, name: str) -> Iterator[None]:
         """Keep a range stored meanwhile, by a durable subscription at its start that is deleted at the end.
 
-        The backlog of the subscription keeps messages. Under a backlog quota it can stop the topic's producers.
+        The backlog of the subscription keeps messages. Under a backlog quota it can stop the topic's producers. One
+        that can't be deleted is warned of: the rows of the range have been read, or an error says why not.
 
         Args: the range; the subscription's name without the prefix, which no other range of the topic may use.
         """
         start, own = part.start.entry, self._named(name)
-        cursor = self._client.subscription(part.topic, own, initial=start if start.entry >= 0 else "earliest")
+        cursor = self._client.subscription(part.topic, own, initial="earliest")
         try:
+            if start.entry >= 0:
+                cursor.acknowledge(start)
             yield
         finally:
-            cursor.delete()
+            _delete(cursor, own, part.topic)
 
     def close(self) -> None:
         """Leave the topics; the subscriptions stay."""

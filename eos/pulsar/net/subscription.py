@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Literal
 
 from eos.closing import Closing
+from eos.errors import NetworkError
 from eos.pulsar.net.broker_lookup import BrokerLookup
 from eos.pulsar.net.consumer import RetainingSubscription
 from eos.pulsar.wire.message_id import EntryId, MessageId
@@ -35,7 +37,12 @@ class Subscription(Closing):
         self._hold = RetainingSubscription(finder, topic, name, place, alone=alone, watched=watched, create=create)
         self._hold.join()
         if isinstance(initial, EntryId):
-            self.acknowledge(initial)
+            try:
+                self.acknowledge(initial)
+            except BaseException:
+                with suppress(NetworkError):
+                    self.close()  # nobody else can: the caller gets no cursor
+                raise
 
     def made(self) -> bool:
         """Return whether this cursor has made the subscription since the last call. False where it is not watched."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql.types import IntegerType
 
-from eos.errors import ConnectionLost, InvalidInput, Refused, RefusedForGood
+from eos.errors import ConnectionLost, InvalidInput, Refused, RefusedForGood, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
@@ -17,8 +18,10 @@ from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchemaResponse, Schema
 from eos.source.brokers import LOOKS_AT_ONCE, PulsarBrokers
+from eos.source.errors import DataLost
+from eos.source.offsets import Position
 from eos.source.options import parse_options
-from eos.source.ranges import Found
+from eos.source.ranges import Found, Range
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, cut, first_then_well
 
 TOPIC = "persistent://public/default/t"
@@ -98,6 +101,67 @@ def test_places_are_looked_at_side_by_side_and_a_loss_is_none(monkeypatch: pytes
     monkeypatch.setattr(PulsarBrokers, "first", first)
     found = brokers(Cursor()).firsts(TOPIC, [EntryId(3, entry) for entry in range(LOOKS_AT_ONCE)])
     assert found == [None if entry == 2 else EntryId(3, entry + 10) for entry in range(LOOKS_AT_ONCE)]
+
+
+class Retaining:
+    """A subscription whose deletion, and whose first step, end so."""
+
+    def __init__(self, deleted: Exception | None = None, moved: Exception | None = None) -> None:
+        self.deleted, self.moved = deleted, moved
+        self.done: list[str] = []
+
+    def acknowledge(self, entry: EntryId) -> None:
+        self._do(f"acknowledge {entry}", self.moved)
+
+    def delete(self) -> None:
+        self._do("delete", self.deleted)
+
+    def close(self) -> None:
+        self._do("close", None)
+
+    def _do(self, what: str, error: Exception | None) -> None:
+        self.done.append(what)
+        if error is not None:
+            raise error
+
+
+def retaining(cursor: Retaining, start: EntryId) -> AbstractContextManager[None]:
+    made = PulsarBrokers(parse_options({"service.url": "pulsar://h:1", "topic": "t"}, "batch"))
+    made._client = SimpleNamespace(subscription=lambda topic, name, initial: cursor)  # type: ignore[assignment]
+    return made.retained(Range(TOPIC, Position(start), EntryId(9, 9)), "spark-batch-1")
+
+
+LEAVING = {
+    "the topic is gone": (TopicMissing("it is gone"), False),
+    "no answer": (Unanswered("no answer"), True),
+    "the connection is lost": (ConnectionLost("it is lost"), True),
+    "refused": (Refused("delete it", "Unknown", "no"), True),
+    "refused for good": (RefusedForGood("delete it", "AuthorizationError", "no right"), True),
+}
+
+
+@pytest.mark.parametrize(("error", "warned"), LEAVING.values(), ids=LEAVING.keys())
+def test_a_range_that_was_read_is_read_though_its_subscription_cannot_be_deleted(
+    error: Exception, caplog: pytest.LogCaptureFixture, *, warned: bool
+) -> None:
+    with retaining(Retaining(error), EntryId(3, 4)):
+        pass
+    with pytest.raises(DataLost, match="rows"), retaining(Retaining(error), EntryId(3, 4)):
+        raise DataLost("rows")
+    text = f'"spark-batch-1" of {TOPIC} could not be deleted: {error}.'
+    assert [text in line for line in caplog.messages] == [True] * (2 * warned)
+    assert all(f"eos doctor --remove-leftovers {TOPIC}" in line for line in caplog.messages)
+    left = Retaining(error)
+    with retaining(left, EntryId(3, -1)):
+        assert left.done == []
+    assert left.done == ["delete", "close"][: 1 + warned]
+
+
+def test_a_subscription_that_cannot_move_up_to_the_range_is_deleted() -> None:
+    left = Retaining(moved=Unanswered("no answer"))
+    with pytest.raises(Unanswered), retaining(left, EntryId(3, 4)):
+        pass
+    assert left.done == ["acknowledge 3:4", "delete"]
 
 
 def test_the_schema_of_values_is_asked_for_once_a_topic_and_must_be_one(broker: FakeBroker) -> None:

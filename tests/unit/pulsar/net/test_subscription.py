@@ -47,6 +47,13 @@ def test_an_entry_is_acknowledged_whole(broker: FakeBroker, client: Client) -> N
     assert not ack.message_id[0].ack_set
 
 
+def test_one_that_cannot_move_up_to_its_place_is_left(broker: FakeBroker, client: Client) -> None:
+    broker.handlers[Type.ACK] = refusing(ServerError.UnknownError, "no")
+    with pytest.raises(Refused):
+        client.subscription("t", "keep", initial=EntryId(3, 4))
+    assert len(broker.commands(Type.CLOSE_CONSUMER)) == 1
+
+
 def test_it_can_be_deleted(broker: FakeBroker, client: Client) -> None:
     client.subscription("t", "keep", initial="earliest").delete()
     assert len(broker.commands(Type.UNSUBSCRIBE)) == 1
