@@ -188,7 +188,8 @@ def _admin(given: Mapping[str, str]) -> Admin:
     options = _options(given)
     if options.admin_url is None:
         raise InvalidInput(
-            "Tenants and namespaces are known to the admin API alone, and the catalog has no admin.url. Give "
+            "The catalog has no admin.url. The admin API alone knows tenants and namespaces, and makes, changes and "
+            "deletes topics. Give "
             'eos.configure_spark an admin_url such as "http://host:8080", or set spark.sql.catalog.NAME.admin.url.'
         )
     return admin_api(options)

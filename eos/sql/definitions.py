@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NoReturn, cast
 
-from pyspark.sql.types import BinaryType, StringType, StructType
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType
 
-from eos.errors import EosError, InvalidInput, Refused
-from eos.option_names import VALUE_FORMAT, spelling_key
+from eos.errors import EosError, InvalidInput, NetworkError, Refused, TopicMissing
+from eos.option_names import VALUE_FORMAT, same_name, spelling_key
 from eos.pulsar.net.admin import Admin, if_there
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.protocol.topics import physical_topics
 from eos.sinks.columns import ALIASES, ASSIGNED, ValueFormat
 from eos.sinks.schemas import new_version
+from eos.source.columns import PARTS
 from eos.source.table import OPTIONS
 
 PARTITIONS = "partitions"
 DROPPABLE = "droppable"
 """The property of a topic without which DROP TABLE does not delete it."""
+_OURS = (PARTITIONS, DROPPABLE)
+"""The properties that mean something here, in any spelling."""
 _WRITTEN = ("avro", "json")
+_OF_MESSAGES = {*(part.name for part in PARTS), *ALIASES, *ASSIGNED} - {"value"}
+"""The columns that are no fields of a value."""
 _OF_SPARK = ("owner", "provider")
 """The properties that Spark itself adds to those of CREATE TABLE."""
 _OF_OPTIONS = "option."
@@ -44,23 +49,29 @@ def create(client: Client, admin: Admin, topic: str, columns: StructType, proper
         properties: `partitions`, 1 by default; `valueFormat`, "avro" by default, or "json"; the others become the
             topic's own.
 
-    Raises InvalidInput for a column or a property that means nothing here: then no topic is made. Refused.
+    Raises InvalidInput for a column or a property that means nothing here: then no topic is made; and where one is made
+    in part, or perhaps. Refused where none is.
     """
     form, partitions, own = _parsed(topic, properties)
     schema = _declared(columns, form, topic)
+    state = "may be made, without its schema and its properties"
     try:
         admin.create(topic, partitions)
-    except Refused as refused:
-        if refused.code == "409":
-            return False
-        raise
-    if schema is not None:
-        try:
+        if schema is not None:
+            state = "is made, and may have no schema"
             client.register(topic, schema)
-        except Refused as refused:
-            why = f"{topic} is made, but takes no schema ({refused}). Register one, or delete the topic."
-            raise InvalidInput(why) from refused
-    admin.set_properties(topic, own)
+        state = "is made, and may lack its properties"
+        admin.set_properties(topic, own)
+    except (NetworkError, TopicMissing) as error:
+        if isinstance(error, Refused) and state.startswith("may"):
+            if error.code == "409":
+                return False
+            raise
+        raise InvalidInput(
+            f"{topic} {state} ({error}). See what is there by DESCRIBE TABLE EXTENDED. CREATE TABLE does not complete "
+            "it, and with IF NOT EXISTS takes it as it is. Register the schema and set the properties, or delete the "
+            "topic and run the statement again."
+        ) from error
     return True
 
 
@@ -69,6 +80,7 @@ def alter(client: Client, admin: Admin, topic: str, properties: Mapping[str, str
 
     Raises TopicMissing; InvalidInput for fewer partitions, and where there are none: then nothing is changed. Refused.
     """
+    properties = same_name(properties, _OURS)
     _refuse_foreign(topic, {name for name, text in properties.items() if text is not None})
     now = client.partitions(topic)
     if PARTITIONS in properties:
@@ -143,8 +155,8 @@ def _parsed(topic: str, properties: Mapping[str, str]) -> tuple[str, int, dict[s
     provider = properties.get("provider", "pulsar")
     if provider.lower() != "pulsar":
         _refuse(topic, f"USING {provider} is another data source. Leave it out")
-    named = next((name for name in own if spelling_key(name) == spelling_key(VALUE_FORMAT)), "")
-    form = own.pop(named, _WRITTEN[0]).lower()
+    own = same_name(own, (*_OURS, VALUE_FORMAT))
+    form = own.pop(VALUE_FORMAT, _WRITTEN[0]).lower()
     _refuse_foreign(topic, own)
     if form not in _WRITTEN:
         _refuse(topic, f"valueFormat={form!r} can't be made of columns. Give 'avro' or 'json'")
@@ -174,7 +186,7 @@ def _refuse_foreign(topic: str, names: Collection[str]) -> None:
 
 
 def _declared(columns: StructType, form: str, topic: str) -> Declared | None:
-    fields = [column for column in columns.fields if column.name not in (*ALIASES, *ASSIGNED)]
+    fields = [column for column in columns.fields if column.name not in _OF_MESSAGES]
     if [column.name for column in fields] == ["value"]:
         kind = fields[0].dataType
         if isinstance(kind, BinaryType | StringType):
@@ -183,7 +195,22 @@ def _declared(columns: StructType, form: str, topic: str) -> Declared | None:
             fields = kind.fields
     if not fields:
         return None
+    if required := next(_required(StructType(fields)), None):
+        _refuse(topic, f"NOT NULL of {required} means nothing to it: any field of its schema may be null. Leave it out")
     return new_version(StructType(fields), cast(ValueFormat, form), None, "Row")
+
+
+def _required(kind: DataType) -> Iterator[str]:
+    """Yield the fields that may not be null, at any depth."""
+    if isinstance(kind, StructType):
+        for field in kind.fields:
+            if not field.nullable:
+                yield field.name
+            yield from _required(field.dataType)
+    elif isinstance(kind, ArrayType):
+        yield from _required(kind.elementType)
+    elif isinstance(kind, MapType):
+        yield from _required(kind.valueType)
 
 
 def _number(topic: str, text: str) -> int:
