@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,7 +177,10 @@ class Reader:
     def _run(self, words: list[str], codes: Collection[int] = (0,)) -> Result:
         """Run one of COMMANDS; the reader says yes where it asks."""
         environment = {} if words[:2] == ["eos", "local"] else self.env()
-        done = CliRunner().invoke(COMMANDS[words[0]], words[1:], input="y\n", env=environment)
+        if words[0] == "statestore":  # it stops the Spark session of its process at its end, and this one may have one
+            done = in_a_process(words, environment)
+        else:
+            done = CliRunner().invoke(COMMANDS[words[0]], words[1:], input="y\n", env=environment)
         said = f"{words}: {done.exit_code}, {done.exception!r}\n{done.output[-4_000:]}"
         assert done.exception is None or isinstance(done.exception, SystemExit), said
         assert done.exit_code in codes, said
@@ -185,6 +190,14 @@ class Reader:
         """Return the environment that names this reader's Pulsar to the commands."""
         service_url, admin_url = map(self.here, PLAIN)
         return {"EOS_SERVICE_URL": service_url, "EOS_ADMIN_URL": admin_url} | self.exported
+
+
+def in_a_process(words: list[str], environment: Mapping[str, str]) -> Result:
+    """Run one of COMMANDS in a process of its own, as its user does. What came as errors stands at the end."""
+    program = Path(sys.executable).with_name(words[0])
+    given = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **environment}
+    done = subprocess.run([program, *words[1:]], input=b"y\n", env=given, capture_output=True, check=False)
+    return Result(CliRunner(), done.stdout, done.stderr, done.stdout + done.stderr, None, done.returncode, None)
 
 
 def assert_exists(words: list[str]) -> None:

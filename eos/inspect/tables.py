@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from eos.errors import TopicMissing
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import check_namespace, is_hidden, split_partition
 
@@ -15,7 +16,7 @@ class TopicTable:
 
     Attributes:
         topic: "persistent://tenant/namespace/name".
-        partitions: how many; 0: it is not partitioned.
+        partitions: how many, with those that brokers have removed since they hold nothing; 0: it is not partitioned.
         schema: the kind of its newest schema, such as "JSON", "INT32" or "KEY_VALUE"; None where it has none.
     """
 
@@ -27,7 +28,7 @@ class TopicTable:
 def tables(client: Client, namespace: str) -> list[TopicTable]:
     """Return the topics of a "tenant/namespace" by name, but for those that begin with two underscores.
 
-    A namespace that does not exist has none. Raises InvalidInput for a malformed name, and what `Client.topics` raises.
+    A topic all of whose partitions brokers have removed is not among them. A namespace that does not exist has none. Raises InvalidInput for a malformed name, and what `Client.topics` raises.
     """
     check_namespace(namespace)
     parts = (split_partition(physical) for physical in client.topics(namespace))
@@ -35,7 +36,15 @@ def tables(client: Client, namespace: str) -> list[TopicTable]:
     for topic, number in parts:
         partitions[topic] += number is not None
     shown = [topic for topic in sorted(partitions) if not is_hidden(topic)]
-    return [TopicTable(topic, partitions[topic], _kind(client, topic)) for topic in shown]
+    return [TopicTable(topic, _number(client, topic, partitions[topic]), _kind(client, topic)) for topic in shown]
+
+
+def _number(client: Client, topic: str, there: int) -> int:
+    """Return the number of partitions. Args: how many of them are there."""
+    try:
+        return max(there, client.partitions(topic)) if there else 0
+    except TopicMissing:  # deleted just now
+        return there
 
 
 def _kind(client: Client, topic: str) -> str | None:

@@ -7,15 +7,15 @@ entry or a time, may be any stored entry. Then reading ends before the first mes
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary, check_named, place_of, time_of
 from eos.source.errors import DataLost
 from eos.source.offsets import BEGINNING, Position, before
-from eos.source.ranges import Found, Range
+from eos.source.ports import BatchBrokers
+from eos.source.ranges import Range
 
 log = logging.getLogger("eos.source")
 
@@ -37,37 +37,6 @@ class Wanted:
 
 
 EVERYTHING = Wanted()
-
-
-class BatchBrokers(Protocol):
-    """The questions of a batch read to the brokers while it is planned."""
-
-    def topics(self, *, all_named: bool) -> Iterable[str]:
-        """Return the physical topics that the options select. Raises TopicMissing for a named one that is missing."""
-        ...
-
-    def last(self, topic: str) -> EntryId | None:
-        """Return the last message that can be delivered now, None where there is none."""
-        ...
-
-    def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
-        ...
-
-    def before_time(self, topic: str, time_ms: int) -> EntryId:
-        """Return the entry after which all was published at that time or later."""
-        ...
-
-    def place(self, topic: str, entry: EntryId) -> EntryId:
-        """Return the entry after which the broker puts a cursor that is sent past an entry.
-
-        It is a later one, where the entries after it were deleted.
-        """
-        ...
-
-    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None, *, ends: bool = False) -> None:
-        """Raise InvalidInput when a read is to begin past the stored entries and the next, or to end past them."""
-        ...
 
 
 def fail(what: str) -> None:

@@ -153,7 +153,9 @@ def _place(option: str, text: str) -> EntryId | Literal["earliest", "latest"]:
     if text == "earliest" and option == "startingOffsets":
         return "earliest"
     try:
-        return EntryId.parse(text)
+        entry = EntryId.parse(text)
+        # "8:-1" is how brokers and `eos lag` name the place before 8:0. No read begins with such an entry.
+        return entry.next if option == "startingOffsets" and entry.entry < 0 else entry
     except InvalidInput as error:
         raise InvalidInput(f"{option}: {error}, or a word such as latest.") from error
 

@@ -131,6 +131,15 @@ class PulsarBrokers:
         """Return where the first batch of a query begins (`Subscriptions.begin`)."""
         return self._subscriptions.begin(topic, start, pinned)
 
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """Begin a new query in this block; delete the subscriptions that it has made where it is refused."""
+        try:
+            yield
+        except InvalidInput:
+            self._subscriptions.unmake_new()
+            raise
+
     @_patient
     def look(self, topic: str) -> TopicState:
         """Return where a topic ends, and where the query's subscription stands."""

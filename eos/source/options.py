@@ -98,9 +98,10 @@ class SourceOptions:
 def kind_of(given: Iterable[str]) -> Kind:
     """Return which kind of read options are for: only a streaming query has a subscription. Args: their names."""
     ours = {name for name in map(_ours, given) if name is not None}
-    if any(_NAMES[spelling_key(name)].kinds == ("batch",) for name in ours):
+    kinds = {_NAMES[spelling_key(name)].kinds for name in ours}
+    if ("batch",) in kinds:
         return "batch"
-    return "stream" if ours & {"subscription", "subscriptionPrefix"} else "batch"
+    return "stream" if ("stream",) in kinds or "subscriptionPrefix" in ours else "batch"
 
 
 def parse_options(given: Mapping[str, str], kind: Kind) -> SourceOptions:

@@ -16,31 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.errors import DataLost, lost, named_by
 from eos.source.offsets import BEGINNING, Position
-from eos.source.ranges import Found, TopicState
-
-
-class StoredPlaces(Protocol):
-    """The questions to the brokers."""
-
-    def place(self, topic: str, entry: EntryId) -> EntryId:
-        """Return the entry after which the broker puts a cursor that is sent past an entry.
-
-        It is the same one, if the topic stores it, the end of the topic, or the place before the first entry left.
-        """
-        ...
-
-    def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
-        ...
-
-    def unmake(self, topic: str) -> None:
-        """Delete the query's subscription again that a look has made."""
-        ...
+from eos.source.ports import StoredPlaces
+from eos.source.ranges import TopicState
 
 
 class PinnedStarts:

@@ -24,9 +24,8 @@ The rules. A broker taught each of them by breaking something else:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Protocol
 
 from eos.errors import TopicMissing
 from eos.pulsar.wire.message_id import EntryId
@@ -34,62 +33,13 @@ from eos.source.batch_pace import Limits, Minimum, Pace
 from eos.source.boundaries import Boundary, check_complete, check_named
 from eos.source.errors import DataLost, gone, lost, overtaken, unselected
 from eos.source.offsets import BEGINNING, Offsets, Position
-from eos.source.pinned_start import PinnedStarts, StoredPlaces
+from eos.source.pinned_start import PinnedStarts
+from eos.source.ports import StreamBrokers
 from eos.source.range_splitter import Splitter, whole
-from eos.source.ranges import Range, TopicState
+from eos.source.ranges import Range
 
 _MOST_ENTRIES = 2**31 - 1
 """More than a ledger has. A number of 63 bits after a start would be a negative one for the broker."""
-
-
-class Brokers(StoredPlaces, Protocol):
-    """The questions of a plan to the brokers."""
-
-    def topics(self, *, all_named: bool) -> Iterable[str]:
-        """Return the physical topics that the options select now.
-
-        Raises TopicMissing for a named one that is missing, if all of them must be there.
-        """
-        ...
-
-    def selects(self, topic: str) -> bool:
-        """Whether the options select a physical topic by its name, be it there or not."""
-        ...
-
-    def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
-        """Make sure that the query's durable subscription exists. Return the last entry that it has acknowledged.
-
-        A subscription that exists stays where it is, and a new one begins at `start`. A new query is refused where
-        the two differ. Raises TopicMissing, InvalidInput.
-        """
-        ...
-
-    def begin(self, topic: str, start: Boundary, pinned: EntryId) -> EntryId:
-        """Return where a query begins whose first batch is planned now, and was never planned before.
-
-        Args: the physical topic; where it is to begin; what `pin` has returned. Raises TopicMissing, InvalidInput.
-        """
-        ...
-
-    def look(self, topic: str) -> TopicState:
-        """Return where a topic ends and the query's subscription stands; it is made again if it is gone.
-
-        Raises TopicMissing.
-        """
-        ...
-
-    def is_removed_partition(self, topic: str) -> bool:
-        """Whether a physical topic that is missing is a partition that its topic still has."""
-        ...
-
-    def last(self, topic: str) -> EntryId | None:
-        """Return the last message that can be delivered now, None where there is none. Raises TopicMissing."""
-        ...
-
-    def release(self, topic: str, start: EntryId) -> None:
-        """Let the brokers delete what lies before the entry up to which the query has read, except for the chunks of
-        messages that are not complete there."""
-        ...
 
 
 class StreamPlan:
@@ -97,7 +47,7 @@ class StreamPlan:
 
     def __init__(
         self,
-        brokers: Brokers,
+        brokers: StreamBrokers,
         start: Boundary,
         *,
         fail_on_data_loss: bool,
@@ -136,12 +86,13 @@ class StreamPlan:
         check_named(self._start, topics, "startingOffsets")
         check_complete(self._start, topics)
         pinned = {}
-        for topic in topics:
-            try:
-                pinned[topic] = self._pinned(topic, self._start, new_query=True)
-            except TopicMissing:
-                if not self._brokers.is_removed_partition(topic):
-                    raise  # else it holds nothing, and is pinned when it comes again
+        with self._brokers.beginning():
+            for topic in topics:
+                try:
+                    pinned[topic] = self._pinned(topic, self._start, new_query=True)
+                except TopicMissing:
+                    if not self._brokers.is_removed_partition(topic):
+                        raise  # else it holds nothing, and is pinned when it comes again
         self._asked = Offsets(pinned)
         return self._asked
 
@@ -219,9 +170,11 @@ class StreamPlan:
 
     def _begun(self, start: Offsets) -> Offsets:
         if self._begins is None:
-            begins = {
-                topic: self._brokers.begin(topic, self._start, pinned.entry) for topic, pinned in start.topics.items()
-            }
+            with self._brokers.beginning():
+                begins = {
+                    topic: self._brokers.begin(topic, self._start, pinned.entry)
+                    for topic, pinned in start.topics.items()
+                }
             self._begins = Offsets({topic: Position(entry, delivered=False) for topic, entry in begins.items()})
         return self._begins
 

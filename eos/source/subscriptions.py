@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Literal, Protocol
 
-from eos.errors import InvalidInput, TopicMissing
+from eos.errors import InvalidInput, NetworkError, TopicMissing
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.subscription import Subscription
 from eos.pulsar.wire.message_id import EntryId
@@ -73,6 +73,7 @@ class Subscriptions:
         self._places = places
         self._cursors: dict[str, Subscription] = {}
         self._ours: set[str] = set()
+        self._new: set[str] = set()
 
     def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
         """Make sure that the subscription exists; a new one begins at `start`. Return where it stands.
@@ -122,6 +123,7 @@ class Subscriptions:
         # a subscription then keeps what will be written there, also while the query is stopped.
         self._join(topic, "earliest", create=True)
         self._ours.add(topic)
+        self._new.add(topic)
         return self._stands(topic)[1]
 
     def look(self, topic: str) -> TopicState:
@@ -147,6 +149,22 @@ class Subscriptions:
         self._join(topic, "earliest").delete()
         del self._cursors[topic]
 
+    def unmake_new(self) -> None:
+        """Delete the subscriptions that were made for a new query, which is refused. Those that were there stay."""
+        for topic in sorted(self._new):
+            try:
+                self.unmake(topic)
+            except TopicMissing:
+                del self._cursors[topic]  # with the topic its subscriptions are gone
+            except (NetworkError, InvalidInput) as error:
+                log.warning(
+                    'the query never began, and its new subscription "%s" on %s could not be deleted: %s. The broker '
+                    "keeps messages for it, as backlog. Delete it, unless you start the query again.",
+                    *(self._options.subscription, topic, error),
+                )
+        self._ours -= self._new
+        self._new = set()
+
     def joined(self, topic: str) -> Subscription | None:
         """Return the subscription of a topic if it is in use."""
         return self._cursors.get(topic)
@@ -171,6 +189,7 @@ class Subscriptions:
         last, stands = self._stands(topic)
         if cursor.made():
             self._ours.add(topic)
+            self._new.update({topic} if new_query else ())
         if topic not in self._ours:
             wanted = before(place).entry if isinstance(place, EntryId) else back
             return self._found(topic, place, wanted, last, stands, start, new_query=new_query)

@@ -22,6 +22,11 @@ LEFT = f"spark-batch-app-1-{'0123456789abcdef' * 2}-7"
 COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[Any], Any], Any]] = {
     "peek": (("peek", "TOPIC"), lambda told: told["value"], "a"),
     "plan": (("plan", "TOPIC"), lambda told: [one["topic"][-1] for one in told], ["1"]),
+    "topics": (
+        ("topics", "--namespace", "public/default"),
+        lambda told: [one["partitions"] for one in told if "/removed" in one["topic"]][-1:],
+        [3],
+    ),
     "lag": (("lag", "TOPIC"), lambda told: [(one["topic"][-1], one["messages"]) for one in told], [("1", 1)] * 2),
     "doctor": (("doctor", "TOPIC"), lambda told: told["held_up"], []),
     "doctor --preflight": (

@@ -19,6 +19,7 @@ from tests.contract.conftest import Produce
 from tests.integration.source.conftest import Admin, Run
 from tests.integration.source.queries import Query
 from tests.integration.source.streams import write
+from tests.integration.source.test_options import subscriptions
 from tests.topic_commands import retain_nothing, until_deleted
 
 REMOVED = "subscription/job?force=true"
@@ -164,6 +165,30 @@ def test_a_checkpoint_of_another_cluster_is_refused_before_its_first_message_was
     query = careless(run, topic=topic)
     assert query.behind(start) == ["a"]
     assert "another cluster" in "\n".join(query.told)
+
+
+def test_a_new_query_that_is_refused_leaves_no_subscription_where_it_came_by(
+    run: Run, ours: Client, make_topic: MakeTopic, pulsar: Any
+) -> None:
+    """It would keep all messages of that topic for a query that never began."""
+    made, kept = sorted(make_topic(f"refused-{number}") for number in range(2))
+    first, _ = write(ours, made, "a", "b")
+    (last,) = write(ours, kept, "c")
+    behind = EntryId(last.ledger, last.entry + 9)
+    query = run(topics=f"{made},{kept}", startingOffsets=json.dumps({made: f"{first.ledger}:-1", kept: str(behind)}))
+    with pytest.raises(InvalidInput, match=f"begins at {behind} on {kept}, but the topic ends with {last}"):
+        query.plan.first()
+    assert [subscriptions(pulsar.admin_url, topic) for topic in (made, kept)] == [[], []]
+    other_query(run, ours, kept)
+    query = run(topics=f"{made},{kept}", startingOffsets="earliest")
+    with pytest.raises(InvalidInput, match="stands at"):
+        query.plan.first()
+    assert [subscriptions(pulsar.admin_url, topic) for topic in (made, kept)] == [[], ["job"]]
+    query = run(topic=made, startingOffsets=json.dumps({made: f"{first.ledger}:-1"}))
+    start = query.plan.first()
+    assert query.behind(start) == ["a", "b"]
+    assert Offsets.from_json(json.loads(json.dumps(start.as_json()))) == start
+    assert subscriptions(pulsar.admin_url, made) == ["job"]
 
 
 def other_query(run: Run, ours: Client, topic: str) -> list[EntryId]:

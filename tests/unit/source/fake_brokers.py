@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from eos.errors import TopicMissing
+from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary
 from eos.source.errors import DataLost, lost
@@ -46,6 +47,8 @@ class FakeBrokers:
         unmade: topics on which that was undone.
         lost: topics whose messages are gone when one is looked for.
         reset: where a subscription is moved to when the first batch is planned; None where it is not.
+        refused: topics on which a new query may not begin: where it stands, or where its first batch is planned.
+        given_up: how often a new query was refused, and its subscriptions were deleted.
     """
 
     def __init__(self, **topics: FakeTopic) -> None:
@@ -58,6 +61,8 @@ class FakeBrokers:
         self.unmade: list[str] = []
         self.lost: list[str] = []
         self.reset: EntryId | None = None
+        self.refused: dict[str, str] = {}
+        self.given_up = 0
         self.pins: list[tuple[str, Boundary]] = []
         self.acknowledged: list[tuple[str, EntryId]] = []
         self.probes: list[tuple[str, EntryId]] = []
@@ -71,14 +76,24 @@ class FakeBrokers:
 
     def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
         self._must_be_there(topic)
+        self._refuse(topic, "pin")
         self.pins.append((topic, start))
         return BEGINNING.entry if new_query and self.reset is not None else self.held[topic].stands
 
     def begin(self, topic: str, start: Boundary, pinned: EntryId) -> EntryId:
+        self._refuse(topic, "begin")
         if self.reset is not None:
             self.held[topic].stands = self.reset
             return self.reset
         return pinned
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        try:
+            yield
+        except InvalidInput:
+            self.given_up += 1
+            raise
 
     def look(self, topic: str) -> TopicState:
         return TopicState(self.last(topic), self.held[topic].stands, topic in self.made)
@@ -105,6 +120,10 @@ class FakeBrokers:
 
     def release(self, topic: str, start: EntryId) -> None:
         self.acknowledged.append((topic, EntryId(start.ledger, start.entry - 1)))
+
+    def _refuse(self, topic: str, step: str) -> None:
+        if self.refused.get(topic) == step:
+            raise InvalidInput(f"no query begins on {topic}")
 
     def _must_be_there(self, topic: str) -> None:
         if topic in (*self.deleted, *self.gone):

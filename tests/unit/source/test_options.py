@@ -107,6 +107,9 @@ def test_time_offsets_and_limits_are_read() -> None:
     assert stream(startingoffsets=json.dumps(given)).start == Boundary(
         "entries", entries={FLIGHTS: "latest", "persistent://air/jfk/t-partition-1": EntryId(8, 13)}
     )
+    first = {"flights": "8:-1"}  # as brokers name the place before 8:0
+    assert stream(startingoffsets=json.dumps(first)).start == Boundary("entries", entries={FLIGHTS: EntryId(8, 0)})
+    assert options("batch", {"endingoffsets": json.dumps(first)}).end.entries == {FLIGHTS: EntryId(8, -1)}
     assert stream(startingtime="1970-01-01T01:00:01+01:00").start == Boundary("time", time_ms=1_000)
     assert stream(startingtime="1500").start == Boundary("time", time_ms=1_500)
     assert stream(startingoffsets="Earliest").start == Boundary("earliest")
@@ -299,10 +302,12 @@ def test_values_are_bytes_unless_the_schema_is_asked_for() -> None:
         (["topic", "subscription"], "stream"),
         (["SubscriptionPrefix"], "stream"),
         (["predefinedSubscription"], "stream"),
+        (["topic", "maxEntriesPerTrigger"], "stream"),
         (["topic", "endingTime"], "batch"),
+        (["topic", "minPartitions"], "batch"),
     ],
 )
-def test_a_subscription_tells_a_stream_from_a_batch(names: list[str], kind: Kind) -> None:
+def test_options_of_streams_tell_a_stream_from_a_batch(names: list[str], kind: Kind) -> None:
     assert kind_of(names) == kind
 
 

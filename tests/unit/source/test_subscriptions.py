@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from eos.errors import InvalidInput
+from eos.errors import InvalidInput, TopicMissing, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.errors import DataLost, Losses
@@ -107,3 +108,61 @@ def test_a_loss_at_the_start_is_as_the_option_says(caplog: pytest.LogCaptureFixt
     assert made.pin(TOPIC, start, new_query=True) == at("5:2")
     assert "nothing is left" in caplog.text
     assert cluster.lose.count == 1
+
+
+class Made:
+    """A subscription that a query has made, or found."""
+
+    def __init__(self, *, new: bool, deleted: Exception | None = None) -> None:
+        self.new, self.error = new, deleted
+        self.done: list[str] = []
+
+    def made(self) -> bool:
+        return self.new
+
+    def last_message_id(self) -> tuple[EntryId, EntryId]:
+        return at("5:9"), at("5:-1")
+
+    def delete(self) -> None:
+        self.done.append("delete")
+        if self.error is not None:
+            raise self.error
+
+    def close(self) -> None:
+        self.done.append("close")
+
+
+def test_what_a_refused_query_has_made_is_deleted_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    topics = {
+        "new": Made(new=True),
+        "missing now": Made(new=True, deleted=TopicMissing("it is gone")),
+        "found": Made(new=False),
+        "out of reach": Made(new=True, deleted=Unanswered("no answer")),
+        "new, too": Made(new=True),
+    }
+    made, start = subscriptions(Cluster(), startingOffsets="earliest")
+    made._client = cast(Client, SimpleNamespace(subscription=lambda topic, *_, **__: topics[topic]))
+    for topic in topics:
+        made.pin(topic, start, new_query=True)
+    made.unmake_new()
+    made.unmake_new()
+    assert {topic: one.done for topic, one in topics.items()} == {
+        "new": ["delete"],
+        "missing now": ["delete"],
+        "found": [],
+        "out of reach": ["delete"],
+        "new, too": ["delete"],
+    }
+    (told,) = [line for line in caplog.messages if "could not be deleted" in line]
+    assert '"job" on out of reach could not be deleted: no answer.' in told
+    made.close()
+    assert (topics["found"].done, topics["out of reach"].done) == (["close"], ["delete", "close"])
+
+
+def test_what_a_query_that_goes_on_makes_again_stays() -> None:
+    here = Made(new=True)
+    made, start = subscriptions(Cluster(), startingOffsets="earliest")
+    made._client = cast(Client, SimpleNamespace(subscription=lambda topic, *_, **__: here))
+    made.pin(TOPIC, start, new_query=False)
+    made.unmake_new()
+    assert here.done == []

@@ -1,0 +1,118 @@
+"""The questions of the source's plans to the brokers. Plans know the brokers by these alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from eos.pulsar.wire.message_id import EntryId
+from eos.source.boundaries import Boundary
+from eos.source.ranges import Found, TopicState
+
+
+class StoredPlaces(Protocol):
+    """The questions about what a topic stores where a query begins."""
+
+    def place(self, topic: str, entry: EntryId) -> EntryId:
+        """Return the entry after which the broker puts a cursor that is sent past an entry.
+
+        It is the same one, if the topic stores it, the end of the topic, or the place before the first entry left.
+        """
+        ...
+
+    def first(self, topic: str, entry: EntryId) -> Found:
+        """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
+        ...
+
+    def unmake(self, topic: str) -> None:
+        """Delete the query's subscription again that a look has made."""
+        ...
+
+
+class StreamBrokers(StoredPlaces, Protocol):
+    """The questions of a stream's plan."""
+
+    def topics(self, *, all_named: bool) -> Iterable[str]:
+        """Return the physical topics that the options select now.
+
+        Raises TopicMissing for a named one that is missing, if all of them must be there.
+        """
+        ...
+
+    def selects(self, topic: str) -> bool:
+        """Whether the options select a physical topic by its name, be it there or not."""
+        ...
+
+    def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
+        """Make sure that the query's durable subscription exists. Return the last entry that it has acknowledged.
+
+        A subscription that exists stays where it is, and a new one begins at `start`. A new query is refused where
+        the two differ. Raises TopicMissing, InvalidInput.
+        """
+        ...
+
+    def begin(self, topic: str, start: Boundary, pinned: EntryId) -> EntryId:
+        """Return where a query begins whose first batch is planned now, and was never planned before.
+
+        Args: the physical topic; where it is to begin; what `pin` has returned. Raises TopicMissing, InvalidInput.
+        """
+        ...
+
+    def look(self, topic: str) -> TopicState:
+        """Return where a topic ends and the query's subscription stands; it is made again if it is gone.
+
+        Raises TopicMissing.
+        """
+        ...
+
+    def is_removed_partition(self, topic: str) -> bool:
+        """Whether a physical topic that is missing is a partition that its topic still has."""
+        ...
+
+    def last(self, topic: str) -> EntryId | None:
+        """Return the last message that can be delivered now, None where there is none. Raises TopicMissing."""
+        ...
+
+    def release(self, topic: str, start: EntryId) -> None:
+        """Let the brokers delete what lies before the entry up to which the query has read, except for the chunks of
+        messages that are not complete there."""
+        ...
+
+    def beginning(self) -> AbstractContextManager[None]:
+        """Return a block in which a new query begins. Where it is refused, the subscriptions it has made are deleted.
+
+        Else they would keep all messages of their topics for a query that never began.
+        """
+        ...
+
+
+class BatchBrokers(Protocol):
+    """The questions of a batch read while it is planned."""
+
+    def topics(self, *, all_named: bool) -> Iterable[str]:
+        """Return the physical topics that the options select. Raises TopicMissing for a named one that is missing."""
+        ...
+
+    def last(self, topic: str) -> EntryId | None:
+        """Return the last message that can be delivered now, None where there is none."""
+        ...
+
+    def first(self, topic: str, entry: EntryId) -> Found:
+        """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
+        ...
+
+    def before_time(self, topic: str, time_ms: int) -> EntryId:
+        """Return the entry after which all was published at that time or later."""
+        ...
+
+    def place(self, topic: str, entry: EntryId) -> EntryId:
+        """Return the entry after which the broker puts a cursor that is sent past an entry.
+
+        It is a later one, where the entries after it were deleted.
+        """
+        ...
+
+    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None, *, ends: bool = False) -> None:
+        """Raise InvalidInput when a read is to begin past the stored entries and the next, or to end past them."""
+        ...
