@@ -17,6 +17,7 @@ from eos.by_name.options import SERVICE_URL
 from eos.cli.connection import connection
 from eos.config import Token
 from eos.source.table import OPTIONS as SOURCE_OPTIONS
+from eos.source.table import SourceOption
 
 PLACES = ("sink", "writes", "reads", "command line", "environment")
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -79,7 +80,7 @@ def tables() -> dict[str, list[tuple[str, ...]]]:
 
     def row(key: str) -> Iterator[str]:
         yield f"`{key if key in sink or key in commands else source[key].name}`"
-        yield type_of(hints[key]) if key in hints else _guessed(source[key].default) if key in source else "text"
+        yield type_of(hints[key]) if key in hints else _type(source[key]) if key in source else "text"
         of_sink = _default(sink[key].default) if key in sink else None
         of_source = _in_code(source[key].default) if key in source else None
         if of_sink == "none" and of_source is not None:
@@ -133,6 +134,17 @@ def type_of(hint: object) -> str:
     if typing.get_args(hint) and typing.get_origin(hint) in (typing.Union, types.UnionType):
         return " or ".join(dict.fromkeys(text for one in typing.get_args(hint) if (text := type_of(one))))
     return {Callable: "function", Sequence: "list"}.get(typing.get_origin(hint), "dict")
+
+
+_WHOLE = ("maxEntriesPerTrigger", "minEntriesPerTrigger", "maxBytesPerTrigger")
+_PARTS_OF_A_SECOND = ("read_timeout_s",)
+"""Options of the source whose default does not show their type."""
+
+
+def _type(option: SourceOption) -> str:
+    if option.name in _WHOLE:
+        return "integer"
+    return "number" if option.name in _PARTS_OF_A_SECOND else _guessed(option.default)
 
 
 def _guessed(default: str) -> str:

@@ -14,6 +14,7 @@ from eos.config import FILE
 from eos.credentials import parse_oauth2
 from eos.errors import InvalidInput
 from eos.option_names import same_name, spelling_key
+from eos.source.columns import refuse_keep
 from eos.source.options import parse_options
 from eos.source.table import OPTIONS, SYNONYMS
 from eos.spark.capabilities import Capability, require
@@ -128,7 +129,7 @@ def register(spark: SparkSession, name: str = "pulsar") -> None:
 def _check(given: Mapping[str, str]) -> None:
     """Refuse what the source does not take. The writer checks the options that only a writer knows."""
     reading = for_reading(given) if "guarantee" in map(spelling_key, given) else given
-    parse_options({**reading, "topic": "any"}, "batch")
+    refuse_keep(parse_options({**reading, "topic": "any"}, "batch").on_damaged)
 
 
 def _refuse_to_show(name: str, value: str) -> None:

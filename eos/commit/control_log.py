@@ -112,7 +112,7 @@ _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 
 _WAYS_OUT: Final = (
     " Writing on could repeat batches that are committed. Find out which rows readers have. Then either"
-    " give the sink a new name and start the query after that batch, or restore the control topic"
+    " give the sink a new name and delete eos-sink.json from the checkpoint, or restore the control topic"
 )
 
 

@@ -114,7 +114,7 @@ class Finding:
                 "later, and the sink's next batch here heals, too. Stop its query, write these rows again, then heal "
                 "with --accept-loss"
             )
-        return f"eos doctor --heal {self.partition}"
+        return f"Stop its query, if one runs. Then eos doctor --heal {self.partition}"
 
 
 class _Traces(NamedTuple):

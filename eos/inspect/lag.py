@@ -1,4 +1,4 @@
-"""The messages that a subscription will still get, counted, beside the broker's own figure.
+"""The messages that a subscription has not acknowledged, counted, beside the broker's own figure.
 
 A broker's `msgBacklog` counts stored entries, transaction markers and the entries of aborted transactions among them. A
 reader never gets those, so the figure of a subscription that has read everything need not be 0, and a topic written by

@@ -28,7 +28,8 @@ class TopicTable:
 def tables(client: Client, namespace: str) -> list[TopicTable]:
     """Return the topics of a "tenant/namespace" by name, but for those that begin with two underscores.
 
-    A topic all of whose partitions brokers have removed is not among them. A namespace that does not exist has none. Raises InvalidInput for a malformed name, and what `Client.topics` raises.
+    A topic all of whose partitions brokers have removed is not among them. A namespace that does not exist has none.
+    Raises InvalidInput for a malformed name, and what `Client.topics` raises.
     """
     check_namespace(namespace)
     parts = (split_partition(physical) for physical in client.topics(namespace))

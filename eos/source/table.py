@@ -38,7 +38,8 @@ OPTIONS: tuple[SourceOption, ...] = (
         "admin.url",
         "",
         "`minPartitions`, `maxBytesPerPartition` and `read.from` need it. With it a read warns of "
-        "policies that slow it, and knows whether a ledger that a broker passed over is lost.",
+        "policies that slow it, and knows whether a ledger that a broker passed over is lost. It cuts a range that is "
+        "larger than `maxBytesPerPartition`.",
     ),
     _both("topic", "", "one topic with all its partitions, or one partition by its own name."),
     _both("topics", "", "several topics, separated by commas."),
@@ -112,7 +113,7 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "maxMessageBytes",
         "134217728",
-        "most bytes of a decompressed entry, and of a message in chunks. A larger one counts as damaged.",
+        "most bytes of a decompressed entry, and of a message in chunks, up to 1 GiB. A larger one counts as damaged.",
     ),
     _both(
         "read.from",
@@ -171,7 +172,7 @@ OPTIONS: tuple[SourceOption, ...] = (
         "`15m`",
         _STREAM,
         "longest wait for `minEntriesPerTrigger`, from the batch before, a number with `ms`, `s`, `m`, `h` or `d`. The "
-        "first batch after a start does not wait.",
+        "first batch after a start does not wait. Needs `minEntriesPerTrigger`.",
     ),
     SourceOption(
         "maxBytesPerTrigger",

@@ -22,7 +22,7 @@ from eos.pulsar.net.admin_requests import FORBIDDEN
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import NAMESPACE, check_namespace, is_hidden, split_partition
 from eos.source.brokers import admin_api
-from eos.source.columns import ALL, all_with
+from eos.source.columns import ALL, all_with, refuse_keep
 from eos.source.options import SourceOptions, parse_options
 from eos.source.value_schema import typed
 from eos.sql.definitions import alter, create, described, drop
@@ -181,7 +181,9 @@ def _topic(about: Mapping[str, str]) -> str:
 
 
 def _options(given: Mapping[str, str]) -> SourceOptions:
-    return parse_options({**given, "topic": "any"}, "batch")
+    options = parse_options({**given, "topic": "any"}, "batch")
+    refuse_keep(options.on_damaged)
+    return options
 
 
 def _admin(given: Mapping[str, str]) -> Admin:

@@ -47,9 +47,9 @@ CODES = {
     # The sink "routes" is unreadable.
     "eos sink list --namespace public/default --admin-url http://localhost:8080": (1,),
     # Drivers are dead, and their transactions are open.
-    "eos doctor --namespace public/default": (1,),
+    "eos doctor --namespace public/default --admin-url http://localhost:8080": (1,),
     # On a machine that is so slow that the transaction has been open for a minute the reader is held up.
-    "eos doctor --heal persistent://public/default/flights": (0, 1),
+    "eos doctor --heal persistent://public/default/flights --admin-url http://localhost:8080": (0, 1),
 }
 """The exit codes of the commands that do not end with 0."""
 SHOWN = {

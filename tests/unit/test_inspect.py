@@ -10,7 +10,7 @@ import pytest
 
 import eos
 from eos.commit.control_log import Marker
-from eos.errors import InvalidInput
+from eos.errors import InvalidInput, TopicMissing
 from eos.inspect.audit import AuditVerdict, _compared, _First, _Log, _Stored
 from eos.inspect.tables import TopicTable, tables
 from eos.pulsar.protocol.schemas import Registered
@@ -66,16 +66,24 @@ class Listing:
         assert namespace == "public/default"
         return self._names
 
+    def partitions(self, topic: str) -> int:
+        """One has more than are listed, since brokers have removed them, and one was deleted just now."""
+        name = topic.rpartition("/")[2]
+        if name == "gone":
+            raise TopicMissing(topic)
+        return {"b": 4}[name]
+
     def schema(self, topic: str) -> Registered | None:
         return Registered(topic, bytes(8), "INT32", b"", {}) if topic.endswith("/c") else None
 
 
 def test_partitions_are_one_topic_and_hidden_topics_are_left_out() -> None:
-    client: Any = Listing("b-partition-1", "c", "b-partition-0", "__eos-sink", "a-partition-x")
+    client: Any = Listing("b-partition-1", "c", "b-partition-0", "__eos-sink", "a-partition-x", "gone-partition-7")
     assert tables(client, "public/default") == [
         TopicTable(f"{BASE}/a-partition-x", 0, None),
-        TopicTable(f"{BASE}/b", 2, None),
+        TopicTable(f"{BASE}/b", 4, None),
         TopicTable(f"{BASE}/c", 0, "INT32"),
+        TopicTable(f"{BASE}/gone", 1, None),
     ]
 
 

@@ -80,6 +80,8 @@ def test_it_goes_with_statestore_and_with_itself_in_any_order() -> None:
         ({"service_url": "http://localhost"}, "pulsar://"),
         ({"catalog": "a.b"}, "is not a name for a catalog"),
         ({"options": {"tokn": "file:/x"}}, "Did you mean 'token'"),
+        ({"options": {"on_damaged_entry": "keep"}}, "needs the column __damage, which no table of the SQL catalog has"),
+        ({"options": {"maxEntriesPerTrigger": "5"}}, "for a stream read"),
         ({"options": {"token": "pa55word"}}, r"seen in the command line.*token=\"file:PATH\""),
         ({"options": {"basic": "me:pa55word"}}, r"seen in the command line.*basic=\"file:PATH\""),
         *(({"options": {"oauth2": json.dumps(one)}}, "seen in the command line.*key_file") for one in OAUTH2_SHOWN),

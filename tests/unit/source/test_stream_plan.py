@@ -42,23 +42,6 @@ def logged(end: Offsets) -> Offsets:
     return Offsets.from_json(json.loads(json.dumps(end.as_json())))
 
 
-@pytest.mark.parametrize("step", ["pin", "begin"])
-def test_a_new_query_that_is_refused_leaves_no_subscription_and_one_that_runs_keeps_its_own(step: str) -> None:
-    brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 3)), b=FakeTopic(entries(5, 0, 3)))
-    brokers.refused = {"b": step}
-    plan = Plan(brokers)
-    with pytest.raises(InvalidInput, match="no query begins on b"):
-        plan.latest(plan.first(), None)
-    assert brokers.given_up == 1
-    brokers.refused = {}
-    plan = Plan(brokers)
-    end = logged(plan.latest(plan.first(), None))
-    brokers.held["a"].delivered = entries(4, 0, 0)  # another cluster
-    with pytest.raises(InvalidInput):
-        plan.latest(end, None)
-    assert brokers.given_up == 1
-
-
 def test_a_first_batch_that_was_planned_begins_there_again_wherever_the_subscription_stands() -> None:
     brokers = FakeBrokers(t=FakeTopic(entries(5, 0, 3), stands=at("5:3")))
     plan = Plan(brokers)

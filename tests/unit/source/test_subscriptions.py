@@ -12,11 +12,13 @@ import pytest
 from eos.errors import InvalidInput, TopicMissing, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.message_id import EntryId
+from eos.source.boundaries import Boundary
 from eos.source.errors import DataLost, Losses
 from eos.source.options import parse_options
 from eos.source.ranges import Found
+from eos.source.stream_plan import StreamPlan
 from eos.source.subscriptions import Subscriptions
-from tests.unit.source.fake_brokers import at
+from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
 
 TOPIC = "persistent://public/default/t"
 
@@ -166,3 +168,23 @@ def test_what_a_query_that_goes_on_makes_again_stays() -> None:
     made.pin(TOPIC, start, new_query=False)
     made.unmake_new()
     assert here.done == []
+
+
+@pytest.mark.parametrize("step", ["pin", "begin"])
+def test_a_plan_gives_up_what_a_refused_query_has_made_and_nothing_of_one_that_runs(step: str) -> None:
+    def plan() -> StreamPlan:
+        return StreamPlan(brokers, Boundary("latest"), fail_on_data_loss=True, warn=print)
+
+    brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 3)), b=FakeTopic(entries(5, 0, 3)))
+    brokers.refused = {"b": step}
+    refused = plan()
+    with pytest.raises(InvalidInput, match="no query begins on b"):
+        refused.latest(refused.first(), None)
+    assert brokers.given_up == 1
+    brokers.refused = {}
+    running = plan()
+    end = running.latest(running.first(), None)
+    brokers.held["a"].delivered = entries(4, 0, 0)  # another cluster
+    with pytest.raises(InvalidInput):
+        running.latest(end, None)
+    assert brokers.given_up == 1

@@ -131,6 +131,10 @@ def test_a_topic_without_a_schema_has_the_columns_of_the_source(options: dict[st
     assert texts(answer["options"].dataType) == {"topic": "persistent://public/default/flights"}
 
 
+def test_a_table_has_no_column_for_what_cannot_be_read() -> None:
+    assert "needs the column __damage" in refused(ask("table", onDamagedEntry="keep"))
+
+
 def test_a_topic_with_a_schema_is_typed_unless_the_catalog_says_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     registered = Registered("persistent://public/default/flights", b"\0" * 8, "INT32", b"", {})
     monkeypatch.setattr(Cluster, "schema_of", registered)

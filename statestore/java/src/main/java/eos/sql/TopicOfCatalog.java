@@ -1,6 +1,7 @@
 package eos.sql;
 
 import java.util.HashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
@@ -87,13 +88,18 @@ final class TopicOfCatalog implements Table, SupportsRead, SupportsWrite {
         return with(options, more);
     }
 
-    /** The options of a table, and those of a statement or of a reader, which win. */
+    /** The options of a table, and those of a statement or of a reader, which win, however each is spelled. */
     static CaseInsensitiveStringMap with(Map<String, String> options, CaseInsensitiveStringMap more) {
         Map<String, String> all = new HashMap<>(options);
         more.asCaseSensitiveMap().forEach((word, value) -> {
-            all.keySet().removeIf(word::equalsIgnoreCase);
+            all.keySet().removeIf(other -> plain(other).equals(plain(word)));
             all.put(word, value);
         });
         return new CaseInsensitiveStringMap(all);
+    }
+
+    /** What the spellings of one option's name have in common, as Python's {@code spelling_key}. */
+    private static String plain(String word) {
+        return word.replaceAll("[_.]", "").toLowerCase(Locale.ROOT);
     }
 }
