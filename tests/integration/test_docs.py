@@ -53,9 +53,9 @@ CODES = {
 }
 """The exit codes of the commands that do not end with 0."""
 SHOWN = {
-    "docs/how-to/runbook.md, block 4": "eos sink list --namespace public/default --admin-url http://localhost:8080",
-    "docs/how-to/runbook.md, block 5": "eos sink show flights --last 4",
-    "docs/how-to/runbook.md, block 6": "eos sink verify flights",
+    "docs/how-to/runbook.md, block 5": "eos sink list --namespace public/default --admin-url http://localhost:8080",
+    "docs/how-to/runbook.md, block 6": "eos sink show flights --last 4",
+    "docs/how-to/runbook.md, block 7": "eos sink verify flights",
 }
 """The blocks that show what a command of their page prints."""
 STATE_PAGES = [
