@@ -155,7 +155,7 @@ class Subscriptions:
             try:
                 self.unmake(topic)
             except TopicMissing:
-                del self._cursors[topic]  # with the topic its subscriptions are gone
+                self._cursors.pop(topic, None)  # with the topic its subscriptions are gone
             except (NetworkError, InvalidInput) as error:
                 log.warning(
                     'the query never began, and its new subscription "%s" on %s could not be deleted: %s. The broker '
@@ -186,10 +186,10 @@ class Subscriptions:
         if new_query and self._to_reset(topic):
             self._reset(topic, place, back)
         cursor = self._join(topic, "earliest" if isinstance(place, EntryId) or place == "earliest" else "latest")
-        last, stands = self._stands(topic)
         if cursor.made():
             self._ours.add(topic)
             self._new.update({topic} if new_query else ())
+        last, stands = self._stands(topic)
         if topic not in self._ours:
             wanted = before(place).entry if isinstance(place, EntryId) else back
             return self._found(topic, place, wanted, last, stands, start, new_query=new_query)

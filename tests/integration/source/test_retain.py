@@ -20,6 +20,10 @@ from eos.by_name.data_source import PulsarDataSource
 from eos.doctor.leftovers import LEFT
 from eos.pulsar.net.client import Client
 from eos.source.batch import PulsarReader
+from eos.source.batch_plan import batch_ranges
+from eos.source.boundaries import Boundary
+from eos.source.brokers import PulsarBrokers
+from eos.source.options import parse_options
 
 MakeTopic = Callable[..., str]
 
@@ -102,6 +106,23 @@ def test_a_batch_read_is_backlog_only_where_that_is_asked_for_and_from_its_start
     assert sorted(durable_subscriptions(pulsar.admin_url, topic).values()) == backlogs
     list(batches)
     assert durable_subscriptions(pulsar.admin_url, topic) == {}
+
+
+def test_a_topic_that_is_deleted_meanwhile_ends_no_read_that_is_at_its_end(
+    pulsar: Any, ours: Client, make_topic: MakeTopic, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = make_topic("retain-deleted")
+    with ours.producer(topic) as producer:
+        producer.send_record(b"row", None)
+    given = {"service.url": pulsar.service_url, "topic": topic}
+    brokers = PulsarBrokers(parse_options(given, "batch"))
+    (part,) = batch_ranges(brokers, Boundary("earliest"), Boundary("latest"))
+    with brokers.retained(part, "spark-batch-test"):
+        assert list(durable_subscriptions(pulsar.admin_url, topic)) == ["spark-batch-test"]
+        where = f"{pulsar.admin_url}/admin/v2/{topic.replace('://', '/')}?force=true"
+        httpx.delete(where, timeout=30).raise_for_status()
+    assert not [line for line in caplog.messages if "could not be deleted" in line]
+    brokers.close()
 
 
 def test_the_subscriptions_of_one_read_can_be_recognized_together_and_tell_whose_it_is(

@@ -40,7 +40,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
     monkeypatch.setattr(Client, "topics", topics)
     monkeypatch.setattr(Client, "schema", schema)
-    monkeypatch.setattr(Client, "partitions", lambda client, topic: dict(made)[topic])
+    monkeypatch.setattr(Client, "partitions", lambda client, topic: {f"{BASE}/b": 1, **dict(made)}[topic])
     monkeypatch.setattr(Admin, "create", create)
     return made
 
