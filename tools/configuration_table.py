@@ -80,7 +80,7 @@ def tables() -> dict[str, list[tuple[str, ...]]]:
 
     def row(key: str) -> Iterator[str]:
         yield f"`{key if key in sink or key in commands else source[key].name}`"
-        yield type_of(hints[key]) if key in hints else _type(source[key]) if key in source else "text"
+        yield type_of(hints[key]) if key in hints else _guessed(source[key]) if key in source else "text"
         of_sink = _default(sink[key].default) if key in sink else None
         of_source = _in_code(source[key].default) if key in source else None
         if of_sink == "none" and of_source is not None:
@@ -136,19 +136,19 @@ def type_of(hint: object) -> str:
     return {Callable: "function", Sequence: "list"}.get(typing.get_origin(hint), "dict")
 
 
-_WHOLE = ("maxEntriesPerTrigger", "minEntriesPerTrigger", "maxBytesPerTrigger")
-_PARTS_OF_A_SECOND = ("read_timeout_s",)
-"""Options of the source whose default does not show their type."""
+_TYPES = {
+    "maxEntriesPerTrigger": "integer",
+    "minEntriesPerTrigger": "integer",
+    "maxBytesPerTrigger": "integer",
+    "read_timeout_s": "number",
+}
+"""Those of the source's options whose default does not show its type."""
 
 
-def _type(option: SourceOption) -> str:
-    if option.name in _WHOLE:
-        return "integer"
-    return "number" if option.name in _PARTS_OF_A_SECOND else _guessed(option.default)
-
-
-def _guessed(default: str) -> str:
-    text = default.strip("`")
+def _guessed(option: SourceOption) -> str:
+    if option.name in _TYPES:
+        return _TYPES[option.name]
+    text = option.default.strip("`")
     if text in ("true", "false"):
         return "bool"
     return "integer" if text.isdecimal() else "number" if text == "no limit" else "text"

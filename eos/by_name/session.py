@@ -14,8 +14,6 @@ from eos.config import FILE
 from eos.credentials import parse_oauth2
 from eos.errors import InvalidInput
 from eos.option_names import same_name, spelling_key
-from eos.source.columns import refuse_keep
-from eos.source.options import parse_options
 from eos.source.table import OPTIONS, SYNONYMS
 from eos.spark.capabilities import Capability, require
 from eos.spark.jar import (
@@ -27,6 +25,7 @@ from eos.spark.jar import (
     shipped_jar,
     with_jar,
 )
+from eos.sql.options import catalog_options
 
 CLASS = "eos.sql.PulsarCatalog"
 _SECRETS = ("token", "basic", "oauth2", "offload.credentials")
@@ -129,7 +128,7 @@ def register(spark: SparkSession, name: str = "pulsar") -> None:
 def _check(given: Mapping[str, str]) -> None:
     """Refuse what the source does not take. The writer checks the options that only a writer knows."""
     reading = for_reading(given) if "guarantee" in map(spelling_key, given) else given
-    refuse_keep(parse_options({**reading, "topic": "any"}, "batch").on_damaged)
+    catalog_options(reading)
 
 
 def _refuse_to_show(name: str, value: str) -> None:

@@ -31,13 +31,18 @@ def tables(client: Client, namespace: str) -> list[TopicTable]:
     A topic all of whose partitions brokers have removed is not among them. A namespace that does not exist has none.
     Raises InvalidInput for a malformed name, and what `Client.topics` raises.
     """
+    there = listed(client, namespace)
+    return [TopicTable(topic, _number(client, topic, number), _kind(client, topic)) for topic, number in there.items()]
+
+
+def listed(client: Client, namespace: str) -> dict[str, int]:
+    """Return the topics that `tables` tells of, by name, and how many partitions of each are there. Raises as it."""
     check_namespace(namespace)
     parts = (split_partition(physical) for physical in client.topics(namespace))
     partitions = Counter[str]()
     for topic, number in parts:
         partitions[topic] += number is not None
-    shown = [topic for topic in sorted(partitions) if not is_hidden(topic)]
-    return [TopicTable(topic, _number(client, topic, partitions[topic]), _kind(client, topic)) for topic in shown]
+    return {topic: partitions[topic] for topic in sorted(partitions) if not is_hidden(topic)}
 
 
 def _number(client: Client, topic: str, there: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import SparkSession
 
 from eos.by_name.session import register
-from eos.inspect.tables import tables
+from eos.inspect.tables import listed
 from eos.option_names import same_name
 from eos.pulsar.net.client import Client
 from eos.source.options import parse_options
@@ -43,7 +43,7 @@ def catalog(
     """
     given = same_name({_OF_CLUSTER: service_url, **(options or {})}, (_OF_CLUSTER, _VALUE_FORMAT))
     with Client(parse_options({**given, "topic": "any"}, "batch").cluster) as client:
-        found = [table.topic for namespace in namespaces for table in tables(client, namespace)]
+        found = [topic for namespace in namespaces for topic in listed(client, namespace)]
         schemas = {topic: typed(topic, client.schema(topic)) for topic in found}
     register(spark, _SOURCE)
     for topic, schema in schemas.items():

@@ -29,7 +29,7 @@ from eos.source.range_reader import first_behind
 from eos.source.range_splitter import Splitter, splitter, whole
 from eos.source.ranges import Found, Range, TopicState
 from eos.source.silence import SILENCE_S, ReadTimeout
-from eos.source.subscriptions import Subscriptions, too_old
+from eos.source.subscriptions import Subscriptions, too_old, undeleted
 from eos.source.unfinished_chunks import Unfinished
 
 if TYPE_CHECKING:
@@ -55,11 +55,7 @@ _patient = retried(_can_pass, PATIENCE_S, first_s=0.1, longest_s=2)
 
 def _delete(cursor: Subscription, name: str, topic: str) -> None:
     """Delete a subscription; warn where that can't be done."""
-    try:
-        cursor.delete()
-    except TopicMissing:
-        return  # its subscriptions were deleted with it
-    except (NetworkError, InvalidInput) as error:
+    if (error := undeleted(cursor)) is not None:
         log.warning(
             'The subscription "%s" of %s could not be deleted: %s. The broker keeps messages for it, as backlog. '
             "Delete it: eos doctor --remove-leftovers %s",

@@ -118,15 +118,6 @@ def all_with(value: DataType) -> StructType:
     return StructType([StructField("value", value), *ALL.fields[1:]])
 
 
-def refuse_keep(on_damaged: str) -> None:
-    """Refuse `onDamagedEntry=keep` for tables of the SQL catalog. Raises InvalidInput."""
-    if on_damaged == "keep":
-        raise InvalidInput(
-            f"onDamagedEntry=keep needs the column {DAMAGE}, which no table of the SQL catalog has. Give the catalog "
-            'onDamagedEntry=skip, or read by format("pulsar") with a schema that names the column.'
-        )
-
-
 def checked(schema: StructType, value: DataType | None = None, *, keeps_damaged: bool = False) -> None:
     """Raise InvalidInput for a column that the source doesn't have, or not in this type, and for one that is missing.
 

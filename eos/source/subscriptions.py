@@ -63,6 +63,17 @@ class TopicEntries(Protocol):
         ...
 
 
+def undeleted(cursor: Subscription) -> NetworkError | InvalidInput | None:
+    """Delete a subscription; return why it may still be there, None where it is gone, perhaps with its topic."""
+    try:
+        cursor.delete()
+    except TopicMissing:
+        return None
+    except (NetworkError, InvalidInput) as error:
+        return error
+    return None
+
+
 class Subscriptions:
     """Joins them when they are first needed, and leaves them at the end."""
 
@@ -152,11 +163,10 @@ class Subscriptions:
     def unmake_new(self) -> None:
         """Delete the subscriptions that were made for a new query, which is refused. Those that were there stay."""
         for topic in sorted(self._new):
-            try:
-                self.unmake(topic)
-            except TopicMissing:
-                self._cursors.pop(topic, None)  # with the topic its subscriptions are gone
-            except (NetworkError, InvalidInput) as error:
+            error = undeleted(self._cursors[topic])
+            if error is None:
+                del self._cursors[topic]
+            else:
                 log.warning(
                     'the query never began, and its new subscription "%s" on %s could not be deleted: %s. The broker '
                     "keeps messages for it, as backlog. Delete it, unless you start the query again.",
@@ -188,7 +198,8 @@ class Subscriptions:
         cursor = self._join(topic, "earliest" if isinstance(place, EntryId) or place == "earliest" else "latest")
         if cursor.made():
             self._ours.add(topic)
-            self._new.update({topic} if new_query else ())
+            if new_query:
+                self._new.add(topic)
         last, stands = self._stands(topic)
         if topic not in self._ours:
             wanted = before(place).entry if isinstance(place, EntryId) else back

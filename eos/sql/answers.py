@@ -22,10 +22,10 @@ from eos.pulsar.net.admin_requests import FORBIDDEN
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import NAMESPACE, check_namespace, is_hidden, split_partition
 from eos.source.brokers import admin_api
-from eos.source.columns import ALL, all_with, refuse_keep
-from eos.source.options import SourceOptions, parse_options
+from eos.source.columns import ALL, all_with
 from eos.source.value_schema import typed
 from eos.sql.definitions import alter, create, described, drop
+from eos.sql.options import catalog_options
 
 _PREFIX = "catalog."
 _REFUSED = "refused"
@@ -81,7 +81,7 @@ def _namespace(about: Mapping[str, str], given: Mapping[str, str]) -> StructType
     there = _names([name])
     if name.count("/") > 1 or not name:
         return _NOTHING
-    if _options(given).admin_url is None:
+    if catalog_options(given).admin_url is None:
         return there
     tenant, _, namespace = name.partition("/")
     try:
@@ -99,7 +99,7 @@ def _namespace(about: Mapping[str, str], given: Mapping[str, str]) -> StructType
 def _tables(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
     namespace = about["catalog.namespace"]
     check_namespace(namespace)
-    with Client(_options(given).cluster) as client:
+    with Client(catalog_options(given).cluster) as client:
         topics = {split_partition(topic)[0] for topic in client.topics(namespace)}
     return _names(topic.rsplit("/", 1)[1] for topic in topics if not is_hidden(topic))
 
@@ -109,14 +109,14 @@ def _table(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
     if not NAMESPACE.fullmatch(about["catalog.namespace"]):
         return _NOTHING
     topic = _topic(about)
-    with Client(_options(given).cluster) as client:
+    with Client(catalog_options(given).cluster) as client:
         try:
             client.partitions(topic)
         except TopicMissing:
             return _NOTHING
         schema = client.schema(topic)
     named = spelling_key(VALUE_FORMAT) in map(spelling_key, given)
-    values = None if named and not _options(given).typed else typed(topic, schema, must=named)
+    values = None if named and not catalog_options(given).typed else typed(topic, schema, must=named)
     options = [_text("topic", topic)]
     if values is not None and not named:
         options.append(_text("valueFormat", "schema"))
@@ -127,7 +127,7 @@ def _table(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
 def _create(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
     columns = StructType.fromJson(json.loads(about["catalog.columns"]))
     properties = {name: text or "" for name, text in _properties(about).items()}
-    with Client(_options(given).cluster) as client, _admin(given) as admin:
+    with Client(catalog_options(given).cluster) as client, _admin(given) as admin:
         made = create(client, admin, _topic(about), columns, properties)
     return _names(["made"]) if made else _NOTHING
 
@@ -152,7 +152,7 @@ def _if_there(
     about: Mapping[str, str], given: Mapping[str, str], change: Callable[[Client, Admin, str], None]
 ) -> StructType:
     """Change a topic; answer with nothing where there is none."""
-    with Client(_options(given).cluster) as client, _admin(given) as admin:
+    with Client(catalog_options(given).cluster) as client, _admin(given) as admin:
         try:
             change(client, admin, _topic(about))
         except TopicMissing:
@@ -161,7 +161,7 @@ def _if_there(
 
 
 def _described(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
-    options = _options(given)
+    options = catalog_options(given)
     with Client(options.cluster) as client, nullcontext() if options.admin_url is None else _admin(given) as admin:
         return _texts(described(client, admin, _topic(about)))
 
@@ -180,14 +180,8 @@ def _topic(about: Mapping[str, str]) -> str:
     return f"persistent://{about['catalog.namespace']}/{about['catalog.table']}"
 
 
-def _options(given: Mapping[str, str]) -> SourceOptions:
-    options = parse_options({**given, "topic": "any"}, "batch")
-    refuse_keep(options.on_damaged)
-    return options
-
-
 def _admin(given: Mapping[str, str]) -> Admin:
-    options = _options(given)
+    options = catalog_options(given)
     if options.admin_url is None:
         raise InvalidInput(
             "The catalog has no admin.url. The admin API alone knows tenants and namespaces, and makes, changes and "

@@ -13,7 +13,7 @@ from eos.pulsar.net.admin import Admin, if_there
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.protocol.topics import physical_topics
-from eos.sinks.columns import ALIASES, ASSIGNED, ValueFormat
+from eos.sinks.columns import ALIASES, ValueFormat
 from eos.sinks.schemas import new_version
 from eos.source.columns import PARTS
 from eos.source.table import OPTIONS
@@ -24,7 +24,7 @@ DROPPABLE = "droppable"
 _OURS = (PARTITIONS, DROPPABLE)
 """The properties that mean something here, in any spelling."""
 _WRITTEN = ("avro", "json")
-_OF_MESSAGES = {*(part.name for part in PARTS), *ALIASES, *ASSIGNED} - {"value"}
+_OF_MESSAGES = {*(part.name for part in PARTS), *ALIASES} - {"value"}
 """The columns that are no fields of a value."""
 _OF_SPARK = ("owner", "provider")
 """The properties that Spark itself adds to those of CREATE TABLE."""
@@ -54,25 +54,31 @@ def create(client: Client, admin: Admin, topic: str, columns: StructType, proper
     """
     form, partitions, own = _parsed(topic, properties)
     schema = _declared(columns, form, topic)
-    state = "may be made, without its schema and its properties"
     try:
         admin.create(topic, partitions)
+    except Refused as refused:
+        if refused.code == "409":
+            return False
+        raise
+    except NetworkError as error:
+        raise _half_made(topic, "may be made, without its schema and its properties", error) from error
+    state = "is made, and may have no schema"
+    try:
         if schema is not None:
-            state = "is made, and may have no schema"
             client.register(topic, schema)
         state = "is made, and may lack its properties"
         admin.set_properties(topic, own)
     except (NetworkError, TopicMissing) as error:
-        if isinstance(error, Refused) and state.startswith("may"):
-            if error.code == "409":
-                return False
-            raise
-        raise InvalidInput(
-            f"{topic} {state} ({error}). See what is there by DESCRIBE TABLE EXTENDED. CREATE TABLE does not complete "
-            "it, and with IF NOT EXISTS takes it as it is. Register the schema and set the properties, or delete the "
-            "topic and run the statement again."
-        ) from error
+        raise _half_made(topic, state, error) from error
     return True
+
+
+def _half_made(topic: str, state: str, error: Exception) -> InvalidInput:
+    return InvalidInput(
+        f"{topic} {state} ({error}). See what is there by DESCRIBE TABLE EXTENDED. CREATE TABLE does not complete it, "
+        "and with IF NOT EXISTS takes it as it is. Register the schema and set the properties, or delete the topic and "
+        "run the statement again."
+    )
 
 
 def alter(client: Client, admin: Admin, topic: str, properties: Mapping[str, str | None]) -> None:

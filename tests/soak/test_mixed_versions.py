@@ -62,7 +62,7 @@ def protobuf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-deps"]
     ran([*pip, "--target", folder, f"protobuf=={OLD_PROTOBUF}"], ROOT)
     (folder / "google" / "rpc").mkdir()
-    (folder / "google" / "rpc" / "__init__.py").write_text("raise ImportError('there is no client of Spark Connect')\n")
+    (folder / "google" / "rpc" / "__init__.py").write_text("raise ImportError('left out here')\n")
     return folder
 
 

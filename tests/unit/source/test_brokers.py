@@ -23,6 +23,7 @@ from eos.source.offsets import Position
 from eos.source.options import parse_options
 from eos.source.ranges import Found, Range
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, cut, first_then_well
+from tests.unit.source.fake_subscription import FakeSubscription
 
 TOPIC = "persistent://public/default/t"
 LAST = EntryId(3, 7)
@@ -103,29 +104,7 @@ def test_places_are_looked_at_side_by_side_and_a_loss_is_none(monkeypatch: pytes
     assert found == [None if entry == 2 else EntryId(3, entry + 10) for entry in range(LOOKS_AT_ONCE)]
 
 
-class Retaining:
-    """A subscription whose deletion, and whose first step, end so."""
-
-    def __init__(self, deleted: Exception | None = None, moved: Exception | None = None) -> None:
-        self.deleted, self.moved = deleted, moved
-        self.done: list[str] = []
-
-    def acknowledge(self, entry: EntryId) -> None:
-        self._do(f"acknowledge {entry}", self.moved)
-
-    def delete(self) -> None:
-        self._do("delete", self.deleted)
-
-    def close(self) -> None:
-        self._do("close", None)
-
-    def _do(self, what: str, error: Exception | None) -> None:
-        self.done.append(what)
-        if error is not None:
-            raise error
-
-
-def retaining(cursor: Retaining, start: EntryId) -> AbstractContextManager[None]:
+def retaining(cursor: FakeSubscription, start: EntryId) -> AbstractContextManager[None]:
     made = PulsarBrokers(parse_options({"service.url": "pulsar://h:1", "topic": "t"}, "batch"))
     made._client = SimpleNamespace(subscription=lambda topic, name, initial: cursor)  # type: ignore[assignment]
     return made.retained(Range(TOPIC, Position(start), EntryId(9, 9)), "spark-batch-1")
@@ -144,21 +123,21 @@ LEAVING = {
 def test_a_range_that_was_read_is_read_though_its_subscription_cannot_be_deleted(
     error: Exception, caplog: pytest.LogCaptureFixture, *, warned: bool
 ) -> None:
-    with retaining(Retaining(error), EntryId(3, 4)):
+    with retaining(FakeSubscription(deleted=error), EntryId(3, 4)):
         pass
-    with pytest.raises(DataLost, match="rows"), retaining(Retaining(error), EntryId(3, 4)):
+    with pytest.raises(DataLost, match="rows"), retaining(FakeSubscription(deleted=error), EntryId(3, 4)):
         raise DataLost("rows")
     text = f'"spark-batch-1" of {TOPIC} could not be deleted: {error}.'
     assert [text in line for line in caplog.messages] == [True] * (2 * warned)
     assert all(f"eos doctor --remove-leftovers {TOPIC}" in line for line in caplog.messages)
-    left = Retaining(error)
+    left = FakeSubscription(deleted=error)
     with retaining(left, EntryId(3, -1)):
         assert left.done == []
     assert left.done == ["delete", "close"][: 1 + warned]
 
 
 def test_a_subscription_that_cannot_move_up_to_the_range_is_deleted() -> None:
-    left = Retaining(moved=Unanswered("no answer"))
+    left = FakeSubscription(moved=Unanswered("no answer"))
     with pytest.raises(Unanswered), retaining(left, EntryId(3, 4)):
         pass
     assert left.done == ["acknowledge 3:4", "delete"]

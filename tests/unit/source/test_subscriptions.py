@@ -19,6 +19,7 @@ from eos.source.ranges import Found
 from eos.source.stream_plan import StreamPlan
 from eos.source.subscriptions import Subscriptions
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
+from tests.unit.source.fake_subscription import FakeSubscription
 
 TOPIC = "persistent://public/default/t"
 
@@ -112,35 +113,13 @@ def test_a_loss_at_the_start_is_as_the_option_says(caplog: pytest.LogCaptureFixt
     assert cluster.lose.count == 1
 
 
-class Made:
-    """A subscription that a query has made, or found."""
-
-    def __init__(self, *, new: bool, deleted: Exception | None = None) -> None:
-        self.new, self.error = new, deleted
-        self.done: list[str] = []
-
-    def made(self) -> bool:
-        return self.new
-
-    def last_message_id(self) -> tuple[EntryId, EntryId]:
-        return at("5:9"), at("5:-1")
-
-    def delete(self) -> None:
-        self.done.append("delete")
-        if self.error is not None:
-            raise self.error
-
-    def close(self) -> None:
-        self.done.append("close")
-
-
 def test_what_a_refused_query_has_made_is_deleted_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     topics = {
-        "new": Made(new=True),
-        "missing now": Made(new=True, deleted=TopicMissing("it is gone")),
-        "found": Made(new=False),
-        "out of reach": Made(new=True, deleted=Unanswered("no answer")),
-        "new, too": Made(new=True),
+        "new": FakeSubscription(new=True),
+        "missing now": FakeSubscription(new=True, deleted=TopicMissing("it is gone")),
+        "found": FakeSubscription(new=False),
+        "out of reach": FakeSubscription(new=True, deleted=Unanswered("no answer")),
+        "new, too": FakeSubscription(new=True),
     }
     made, start = subscriptions(Cluster(), startingOffsets="earliest")
     made._client = cast(Client, SimpleNamespace(subscription=lambda topic, *_, **__: topics[topic]))
@@ -162,7 +141,7 @@ def test_what_a_refused_query_has_made_is_deleted_and_nothing_else(caplog: pytes
 
 
 def test_what_a_query_that_goes_on_makes_again_stays() -> None:
-    here = Made(new=True)
+    here = FakeSubscription(new=True)
     made, start = subscriptions(Cluster(), startingOffsets="earliest")
     made._client = cast(Client, SimpleNamespace(subscription=lambda topic, *_, **__: here))
     made.pin(TOPIC, start, new_query=False)
