@@ -17,7 +17,9 @@ SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
 JAR := statestore/jars/eos-bk.jar
 
-.PHONY: help demo check test test-report test-containers screenshot models mutants matrix crash situations soak soak-growth fuzz drills cluster-drills jar java lint bench-sink bench-source bench-state bench-formats bench docs wheel clean proto format constraints
+VENV_GROUPS := tests,lint,docs
+
+.PHONY: help demo check test test-report test-containers screenshot models mutants matrix crash situations soak soak-growth fuzz drills cluster-drills jar java venv parts lint bench-sink bench-source bench-state bench-formats bench docs wheel clean proto format constraints
 
 help: ## show these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r verb text; do printf '  make %-14s %s\n' "$$verb" "$$text"; done
@@ -114,8 +116,13 @@ $(JAR): statestore/java/pom.xml $(shell find statestore/java/src/main -type f)
 java: ## all tests of the bk:// file system, on ZooKeepers and bookies of their own, and its jar: some minutes
 	cd statestore/java && mvn -B --no-transfer-progress verify
 
-lint: ## ruff, mypy, the import layers, names and style, whether what is generated is fresh, dead links in docs/, and whether the site builds and loads nothing
-	@sh tools/bootstrap.sh "$(PYTHON)" tests,lint,docs
+venv: ## .venv, with what lint and the tests need
+	@sh tools/bootstrap.sh "$(PYTHON)" $(VENV_GROUPS)
+
+parts: venv $(JAR) ## what the tests stand on: the jar of the bk:// file system, and Pulsar's jars
+	@$(BIN)/eos local fetch
+
+lint: venv ## ruff, mypy, the import layers, names and style, whether what is generated is fresh, dead links in docs/, and whether the site builds and loads nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -1,5 +1,6 @@
 # bootstrap.sh PYTHON GROUPS: make .venv, and install eos with these dependency groups unless that was done before.
-# A stamp for each set of groups holds a hash of what decides the result; an interrupted install leaves no stamp.
+# A stamp for each set of groups holds a hash of what decides the result; an interrupted install leaves no stamp. A set
+# that is part of an installed one is installed too.
 set -eu
 python=$1
 groups=$2
@@ -12,10 +13,15 @@ elif [ -z "$python" ]; then
 fi
 
 wanted=$(cat pyproject.toml requirements/constraints.txt tools/bootstrap.sh | cksum | tr ' ' '-')
-stamp=.venv/.installed-$(echo "$groups" | tr ',' '-')
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
-  exit 0
-fi
+stamp=.venv/.installed+$(echo "$groups" | tr ',' '+')
+for there in .venv/.installed+*; do
+  [ -f "$there" ] && [ "$(cat "$there")" = "$wanted" ] || continue
+  missing=
+  for group in $(echo "$groups" | tr ',' ' '); do
+    case "$there+" in *"+$group+"*) ;; *) missing=$group ;; esac
+  done
+  [ -n "$missing" ] || exit 0
+done
 
 if [ ! -x .venv/bin/python ]; then
   echo "Making .venv with $("$python" --version) ($python)"
