@@ -30,9 +30,11 @@ from eos.commit.ports import MessagePort
 from eos.commit.retry import ONE_READ, Retry
 from eos.commit.transaction import ask, open_transaction
 from eos.errors import DamagedLog, NetworkError, NewerVersion, Refused, TopicMissing, Unanswered
-from eos.pulsar.net.admin import Admin, OpenTransaction
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.transaction_stats import OpenTransaction
 from eos.pulsar.protocol.topics import namespace_of, persistent_name
+from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 
 _HOUSEKEEPING_TTL_S = 30.0
@@ -73,6 +75,7 @@ class Finding:
         age_s: seconds since it was opened; None where that is not known.
         unread: sinks of the namespace whose control logs could not be read to their ends, where none of the others
             has the transaction as one that is not committed.
+        not_told: why the broker could not read the entry that holds it; "" where it could.
     """
 
     partition: str
@@ -82,6 +85,7 @@ class Finding:
     trace: Trace | None
     age_s: float | None = None
     unread: tuple[str, ...] = ()
+    not_told: str = ""
 
     def lasts(self, older_than_s: float) -> bool:
         """Whether readers wait for something that is not known to be younger."""
@@ -187,21 +191,29 @@ class Doctor:
             buffer = self.admin.buffer(partition)
             if not buffer.held_up:
                 return None
-            txn = self.admin.transaction_behind(partition, buffer.readable_to)
+            txn, not_told = self._holder(partition, buffer.readable_to)
         except TopicMissing:
             return None
-        known = opened.get(txn) if txn is not None else None
-        if known is None and txn is not None:  # opened, or ended, while we looked
-            known = self.admin.transaction(txn)
-            if known is None and self._freed(partition):
-                return None
-        on_it = [one for one in opened.values() if partition in one.partitions]
-        state = ReaderState.WAITING if known is not None or (txn is None and on_it) else ReaderState.FROZEN
+        if txn is None:  # the look has taken a while: what is open may have changed
+            known, open_here = None, any(partition in one.partitions for one in self.admin.open_transactions())
+        else:  # opened, or ended, while we looked
+            known, open_here = opened.get(txn) or self.admin.transaction(txn), False
+        waits = known is not None or open_here
+        if not waits and self._freed(partition):
+            return None
+        state = ReaderState.WAITING if waits else ReaderState.FROZEN
         age_s = None if known is None else max(0.0, time.time() - known.opened_ms / 1000)
         traces = self._traces_of(partition)
         trace = None if txn is None else traces.found.get(txn)
         told = trace is not None and trace.committed is not None
-        return Finding(partition, state, txn, known, trace, age_s, () if told else traces.unread)
+        return Finding(partition, state, txn, known, trace, age_s, () if told else traces.unread, not_told)
+
+    def _holder(self, partition: str, readable_to: MessageId) -> tuple[TxnId | None, str]:
+        """Return the transaction that follows what readers get, and why the broker cannot read its entry, or ""."""
+        try:
+            return self.admin.transaction_behind(partition, readable_to), ""
+        except Refused as refused:
+            return None, str(refused)
 
     def _freed(self, partition: str) -> bool:
         """Whether a partition that seemed frozen was only about to be freed: an end takes a moment to arrive."""

@@ -11,11 +11,12 @@ import pytest
 
 from eos.errors import ConnectionLost, EosError, Refused, Unreachable
 from eos.preflight.retention import written_partitions
-from eos.pulsar.net.admin import Admin, OpenTransaction
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.admin_requests import path_of
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer_group import open_producers
+from eos.pulsar.net.transaction_stats import OpenTransaction
 from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.message_id import MessageId

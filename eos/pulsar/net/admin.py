@@ -16,6 +16,7 @@ from urllib.parse import quote
 from eos.errors import Refused, TopicMissing, Unreachable
 from eos.pulsar.net.admin_requests import FORBIDDEN, NO_ADMIN_API, AdminRequests, path_of
 from eos.pulsar.net.policies import Backlog, TopicPolicies, quotas_in, rates_in
+from eos.pulsar.net.transaction_stats import Buffer, OpenTransaction, buffer_of, next_entry, open_transaction_of
 from eos.pulsar.protocol.topics import namespace_of, whole_topic
 from eos.pulsar.wire.message_id import EntryId, MessageId, TopicLedger
 from eos.pulsar.wire.txn import TxnId
@@ -30,25 +31,6 @@ _GONE = ("Message id not found", "No such entry")
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTransaction:
-    """A transaction that its coordinator has not ended.
-
-    Attributes:
-        txn: its id.
-        status: the coordinator's word: "OPEN", "COMMITTING" or "ABORTING".
-        opened_ms: when it was opened, in milliseconds since 1970.
-        ttl_ms: milliseconds after which the coordinator aborts it.
-        partitions: the physical topics it has added.
-    """
-
-    txn: TxnId
-    status: str
-    opened_ms: int
-    ttl_ms: int
-    partitions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class LedgerList:
     """The ledgers of one partition, as the metadata store has them.
 
@@ -60,28 +42,6 @@ class LedgerList:
 
     changed_ms: int
     ids: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Buffer:
-    """The transactions of one partition, as its broker sees them.
-
-    Attributes:
-        state: "Ready" when it works; "NoSnapshot" before the first transaction.
-        readable_to: the last position that readers get.
-        last: the last position that is stored.
-        ongoing: transactions that are open on this partition.
-    """
-
-    state: str
-    readable_to: MessageId
-    last: MessageId
-    ongoing: int
-
-    @property
-    def held_up(self) -> bool:
-        """Whether readers wait before the end: for an open transaction, or frozen by a late send."""
-        return self.ongoing > 0 and self.readable_to < self.last
 
 
 def if_there(ask: Callable[[str], _Told], topic: str) -> _Told | None:
@@ -290,7 +250,7 @@ class Admin(AdminRequests):
     def open_transactions(self, older_than_ms: int = 0) -> list[OpenTransaction]:
         """Return the transactions of all coordinators that are open for so many milliseconds, oldest first."""
         slow = self._json_from_topics(f"v3/transactions/slowTransactions/{older_than_ms}") or {}
-        return sorted((_open(stats) for stats in slow.values()), key=lambda one: one.opened_ms)
+        return sorted((open_transaction_of(stats) for stats in slow.values()), key=lambda one: one.opened_ms)
 
     def transaction(self, txn: TxnId) -> OpenTransaction | None:
         """Return a transaction while its coordinator knows it; None once it has ended, or if it never was.
@@ -298,37 +258,31 @@ class Admin(AdminRequests):
         Raises Refused where that can't be known: the role may not know, or the coordinator is not loaded.
         """
         try:
-            return _open(self._json_from_topics(f"v3/transactions/transactionMetadata/{txn.most}/{txn.least}"))
+            stats = self._json_from_topics(f"v3/transactions/transactionMetadata/{txn.most}/{txn.least}")
         except TopicMissing as missing:  # of the coordinator, or of a partition: the transaction may be open
             raise Refused(f"transaction {txn}", "404", str(missing)) from missing
         except Refused as error:
             if error.code != "404" or str(txn) not in error.detail:
                 raise
             return None
+        return open_transaction_of(stats)
 
     def buffer(self, topic: str) -> Buffer:
         """Return what the broker knows of the transactions on one partition."""
         stats = self._json(f"v3/transactions/transactionBufferStats/{path_of(topic, scheme=False)}")
-        internal = self.internal_stats(topic)
-        return Buffer(
-            state=stats["state"],
-            readable_to=_position(stats["maxReadPosition"]),
-            last=_position(internal["lastConfirmedEntry"]),
-            ongoing=stats["ongoingTxnSize"],
-        )
+        return buffer_of(stats, self.internal_stats(topic))
 
     def transaction_behind(self, topic: str, position: MessageId) -> TxnId | None:
-        """Return the transaction of the entry that follows a position on one partition; None where it has none."""
-        ledgers = self.internal_stats(topic)["ledgers"]
-        later = (MessageId(one["ledgerId"], 0) for one in ledgers if one["ledgerId"] > position.ledger)
-        for place in (MessageId(position.ledger, position.entry + 1), *later):
-            try:
-                entry = self._entry(topic, place)
-            except (Refused, TopicMissing):  # past the end of that ledger
-                continue
-            most, least = (entry.get(f"X-Pulsar-txnid-{half}-bits") for half in ("most", "least"))
-            return TxnId(int(most), int(least)) if most is not None and least is not None else None
-        return None
+        """Return the transaction of the entry that follows a position on one partition; None where it has none.
+
+        Raises Refused, too, where the broker cannot read that entry, or where the role may not.
+        """
+        place = next_entry(self.internal_stats(topic), position)
+        if place is None:
+            return None
+        entry = self._entry(topic, place)
+        most, least = (entry.get(f"X-Pulsar-txnid-{half}-bits") for half in ("most", "least"))
+        return TxnId(int(most), int(least)) if most is not None and least is not None else None
 
     def entry_kind(self, topic: str, entry: EntryId) -> EntryKind:
         """Return what an entry of a topic without partitions, or of a partition, is. Needs the right to consume.
@@ -383,18 +337,3 @@ class Admin(AdminRequests):
     def abort(self, txn: TxnId) -> None:
         """Have the broker abort a transaction of any role; needs a superuser where there are roles."""
         self._ask("POST", f"v3/transactions/abortTransaction/{txn.most}/{txn.least}")
-
-
-def _position(text: str) -> MessageId:
-    ledger, entry = text.split(":")
-    return MessageId(int(ledger), int(entry))
-
-
-def _open(stats: dict[str, Any]) -> OpenTransaction:
-    return OpenTransaction(
-        txn=TxnId.parse(stats["txnId"]),
-        status=stats["status"],
-        opened_ms=stats["openTimestamp"],
-        ttl_ms=stats["timeoutAt"],
-        partitions=tuple(sorted(stats["producedPartitions"])),
-    )

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from eos.cli import app as cli
 from eos.commit.control_log import Intent, Marker, OwnerRecord, Record, encode
 from eos.errors import NetworkError, Refused
-from eos.pulsar.net.admin import Buffer, OpenTransaction
+from eos.pulsar.net.transaction_stats import Buffer, OpenTransaction
 from eos.pulsar.protocol.topics import physical_topics
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
@@ -34,7 +34,7 @@ def opened(txn: TxnId = TXN) -> OpenTransaction:
 @dataclass
 class FakeAdmin:
     buffers: dict[str, list[Buffer]]
-    behind: TxnId | None = TXN
+    behind: TxnId | Refused | None = TXN
     open: list[OpenTransaction] = field(default_factory=list)
     aborted: list[TxnId] = field(default_factory=list)
     threads: str = "1"
@@ -59,6 +59,8 @@ class FakeAdmin:
 
     def transaction_behind(self, topic: str, position: MessageId) -> TxnId | None:
         assert position == HELD.readable_to
+        if isinstance(self.behind, Refused):
+            raise self.behind
         return self.behind
 
     def open_transactions(self) -> list[OpenTransaction]:

@@ -11,8 +11,9 @@ import pytest
 from eos.commit.control_log import Intent
 from eos.doctor import abort as aborting
 from eos.errors import InvalidInput, Refused, TopicMissing, Unanswered
-from eos.pulsar.net.admin import Admin, OpenTransaction
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.transaction_stats import OpenTransaction
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.doctor.cluster import (

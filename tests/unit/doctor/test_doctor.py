@@ -14,8 +14,9 @@ from eos.doctor.check import Check, CheckVerdict, care, good, unknown
 from eos.doctor.checkup import readers_not_told
 from eos.doctor.doctor import Doctor, Finding, ReaderState, Trace, summary
 from eos.errors import InvalidInput, Refused, Unanswered
-from eos.pulsar.net.admin import Admin, OpenTransaction
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.transaction_stats import OpenTransaction
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.doctor.cluster import (
     BEGINS,
@@ -107,6 +108,22 @@ def test_a_transaction_that_the_broker_does_not_name_is_told_by_those_that_are_o
     assert [one.state for one in stranger.look([ROWS])] == [ReaderState.WAITING]
     unknown = doctor(FakeClient([]), FakeAdmin({ROWS: [HELD]}, behind=None))
     assert [one.state for one in unknown.look([ROWS])] == [ReaderState.FROZEN]
+
+
+@pytest.mark.parametrize("behind", [None, refused("500"), refused("403")])
+def test_what_the_broker_does_not_name_is_looked_for_anew_before_it_is_called_frozen(behind: Refused | None) -> None:
+    """As the transactions were asked for, none was open: the look has taken a while."""
+
+    class Later(FakeAdmin):
+        asked = 0
+
+        def open_transactions(self) -> list[OpenTransaction]:
+            self.asked += 1
+            return [opened()] if self.asked > 1 else []
+
+    assert doctor(FakeClient([]), FakeAdmin({ROWS: [HELD, HELD, FREE]}, behind=behind)).look([ROWS]) == []
+    (found,) = doctor(FakeClient([]), Later({ROWS: [HELD]}, behind=behind)).look([ROWS])
+    assert (found.state, found.txn) == (ReaderState.WAITING, None)
 
 
 def test_partitions_of_topics() -> None:

@@ -206,21 +206,6 @@ def test_credentials_as_headers_and_for_the_binary_protocol(tmp_path: Path) -> N
         auth_data(Credentials("token", "file:/none/there"), PATIENCE_S)
 
 
-def test_the_transaction_behind_a_position(server: Server, admin: Admin) -> None:
-    ledgers = {"ledgers": [{"ledgerId": 4}, {"ledgerId": 5}, {"ledgerId": 8}]}
-    server.answers = {
-        f"{TOPIC}/internalStats": (200, ledgers),
-        f"{TOPIC}/ledger/5/entry/4": (404, {"reason": "Message not found"}),
-        f"{TOPIC}/ledger/8/entry/0": (200, None),
-    }
-    server.headers = {"X-Pulsar-txnid-most-bits": "2", "X-Pulsar-txnid-least-bits": "7"}
-    assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) == TxnId(2, 7)
-    server.headers = {}
-    assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) is None
-    server.answers[f"{TOPIC}/ledger/8/entry/0"] = (404, {"reason": "Message not found"})
-    assert admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3)) is None
-
-
 def test_another_broker_is_asked_with_the_same_token(server: Server) -> None:
     owner = Server()
     owner.answers = {"/admin/v2/brokers/version": (200, b"4.2.4")}
