@@ -23,7 +23,7 @@ def doctor(
     older_than: Annotated[float, typer.Option(help="Pass over transactions that are open for fewer seconds.")] = 60.0,
     heal: Annotated[bool, typer.Option("--heal", help="Free frozen partitions.")] = False,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="With --heal, also where that hides committed rows.")
+        bool, typer.Option("--accept-loss", help="With --heal, also where that hides committed rows, or may do so.")
     ] = False,
     readers: Annotated[
         bool, typer.Option("--readers", help="Look at readers only, as with --heal, and where topics are named.")
@@ -42,7 +42,8 @@ def doctor(
 
     Waiting: a coordinator has the transaction open. The batch, the sink's next driver, `eos sink abort` or the time-out
     ends it. Frozen: no coordinator knows it any longer. --heal ends empty transactions there until the broker
-    discards it.
+    discards it. Without --accept-loss it does so only where a sink's control log proves that the batch is not
+    committed. Control logs of the topics' namespaces are read, and of --namespace.
 
     --preflight looks at this machine, the brokers, the control topic of --sink in --namespace, and the TOPICS.
 
@@ -69,7 +70,7 @@ def doctor(
     check_namespace(namespace)
     cluster, admin_url = to.cluster, to.admin_url or DEFAULT_ADMIN_URL
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
-        one = Doctor(client, admin)
+        one = Doctor(client, admin, log_namespaces=(namespace,))
         partitions: list[str] = []
         held_up: list[Finding] = []
         checks: list[Check] = []
@@ -92,8 +93,9 @@ def doctor(
         if heal:
             for finding in held_up:
                 if finding.state is ReaderState.FROZEN and (accept_loss or not finding.loses_rows):
-                    one.heal(finding)
-                    tell(f"{finding.partition} is free.")
+                    free = one.heal(finding, accept_loss=accept_loss)
+                    frozen_again = "is still frozen, by another transaction than at first"
+                    tell(f"{finding.partition} {'is free' if free else frozen_again}.")
             held_up = one.look(partitions)
         if not (alone or preflight):
             checks += checkup(client, admin, namespace)

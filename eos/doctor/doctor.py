@@ -12,24 +12,21 @@ Readers of a partition get what lies before its first open transaction. Two thin
 
 Healing a partition on which the transaction was *committed* hides its rows from every new reader: the broker filters
 aborted transactions by their id. Nothing can prevent that any longer, so the command says so, and does it only on
-demand.
+demand. It does so, too, wherever no control log proves that the transaction was not committed.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple
 
-from eos.commit.control_log import Intent, Marker, Record
-from eos.commit.control_topic import CONTROL, abort_command
-from eos.commit.log_reader import read_log
-from eos.commit.ports import MessagePort
-from eos.commit.retry import ONE_READ, Retry
+from eos.commit.control_topic import abort_command
+from eos.commit.retry import Retry
 from eos.commit.transaction import ask, open_transaction
-from eos.errors import DamagedLog, NetworkError, NewerVersion, Refused, TopicMissing, Unanswered
+from eos.doctor.traces import Trace, Traces, read_traces
+from eos.errors import Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.transaction_stats import OpenTransaction
@@ -48,21 +45,6 @@ class ReaderState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
-    """The words of a sink's control log about a transaction.
-
-    Attributes:
-        sink: the sink's name.
-        intent: the batch it was opened for.
-        committed: its MARKER is readable; None where that is not known, since the control log could not be read whole.
-    """
-
-    sink: str
-    intent: Intent
-    committed: bool | None
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
     """A partition whose readers are held up.
 
@@ -71,10 +53,10 @@ class Finding:
         state: whether a coordinator still knows the transaction.
         txn: the first transaction that holds it; None when the broker does not tell.
         opened: what its coordinator knows of it; None when that has forgotten it.
-        trace: which sink opened it, and for which batch; None when no control log of the namespace names it.
+        trace: which sink opened it, and for which batch; None when no control log that was read names it.
         age_s: seconds since it was opened; None where that is not known.
-        unread: sinks of the namespace whose control logs could not be read to their ends, where none of the others
-            has the transaction as one that is not committed.
+        unread: sinks whose control logs could not be read to their ends, where no other log tells whether the
+            transaction is committed.
         not_told: why the broker could not read the entry that holds it; "" where it could.
     """
 
@@ -93,39 +75,65 @@ class Finding:
 
     @property
     def loses_rows(self) -> bool:
-        """Whether healing hides rows that were committed, or may do so."""
-        committed = self.trace is not None and self.trace.committed is True
-        return self.state is ReaderState.FROZEN and (committed or bool(self.unread))
+        """Whether healing hides rows that were committed, or may do so: only a log proves that they were not."""
+        not_committed = self.trace is not None and self.trace.committed is False
+        return self.state is ReaderState.FROZEN and not not_committed
 
     @property
     def remedy(self) -> str:
         """The remedy, in words."""
         if self.state is ReaderState.WAITING:
-            ends = f"It ends by itself {self.opened.ttl_ms / 1000:.0f} s after it was opened" if self.opened else ""
-            if self.trace is not None:
-                abort = abort_command(self.trace.sink, namespace_of(self.partition))
-                return f"{ends}. If the sink's driver is dead, end it with {abort}"
-            return f"{ends}. No sink of this namespace opened it"
-        if self.loses_rows and self.unread:
-            return (
-                f"The control log of {' and of '.join(self.unread)} could not be read to its end. Whether the "
-                "transaction's rows here were committed is not known. If they were, healing hides them from readers "
-                "that start later. Call eos doctor again. If the log stays unreadable, eos sink list tells why"
-            )
-        if self.loses_rows:
+            return self._end
+        if not self.loses_rows:
+            return f"Stop its query, if one runs. Then eos doctor --heal {self.partition}"
+        if self.trace is not None and self.trace.committed:
             return (
                 "Its rows here were committed, and a frame came after that. Healing hides them from readers that start "
                 "later, and the sink's next batch here heals, too. Stop its query, write these rows again, then heal "
                 "with --accept-loss"
             )
-        return f"Stop its query, if one runs. Then eos doctor --heal {self.partition}"
+        known, do = self._not_known
+        return (
+            f"{known}. So it is not known whether its rows here were committed. If they were, healing hides them from "
+            f"readers that start later. {do}. If it stays unknown, stop its query, if one runs, see whether readers "
+            "need these rows, and heal with --accept-loss"
+        )
 
+    @property
+    def _end(self) -> str:
+        """How the transaction ends that readers wait for."""
+        if self.opened is None:
+            return (
+                f"{self._not_named}. One that is open on the partition may be it. Call eos doctor again when that has "
+                "ended"
+            )
+        ends = f"It ends by itself {self.opened.ttl_ms / 1000:.0f} s after it was opened"
+        if self.trace is None:
+            return f"{ends}. No control log that was read names it"
+        return (
+            f"{ends}. If the sink's driver is dead, end it with {abort_command(self.trace.sink, self.trace.namespace)}"
+        )
 
-class _Traces(NamedTuple):
-    """The words of a namespace's control logs about transactions, and the sinks whose logs could not be read whole."""
+    @property
+    def _not_named(self) -> str:
+        return "The broker does not name the transaction" + (f" ({self.not_told})" if self.not_told else "")
 
-    found: dict[TxnId, Trace]
-    unread: tuple[str, ...]
+    @property
+    def _not_known(self) -> tuple[str, str]:
+        """What is known of a transaction that may be committed, and what to do."""
+        if self.txn is None:
+            return self._not_named, "Call eos doctor again when the broker can read the entry"
+        if self.unread:
+            return (
+                f"The control log of {' and of '.join(self.unread)} could not be read to its end",
+                "Call eos doctor again. If the log stays unreadable, eos sink list tells why, or readers of the log "
+                "wait, too",
+            )
+        return (
+            "No control log of the namespaces looked at names the transaction",
+            "A sink may have written it whose control topic is in another namespace. Then name the topics, and give "
+            "that namespace with --namespace. Another program may have written it, too",
+        )
 
 
 @dataclass
@@ -136,12 +144,14 @@ class Doctor:
         client: the cluster.
         admin: its admin API.
         patience_s: the longest wait for one partition to become free. Default 60.
+        log_namespaces: each "tenant/namespace" whose control logs are read besides those of a partition's own.
     """
 
     client: Client
     admin: Admin
     patience_s: float = 60.0
-    _traces: dict[str, _Traces] = field(default_factory=dict)
+    log_namespaces: tuple[str, ...] = ()
+    _traces: dict[str, Traces] = field(default_factory=dict)
 
     def namespace(self, namespace: str) -> list[str]:
         """The partitions of every topic of a "tenant/namespace", control topics too."""
@@ -158,13 +168,17 @@ class Doctor:
         Readers wait for every batch that is being written, so the young ones are the healthy ones: see `Finding.lasts`.
         A topic that no broker has loaded has no readers, and is passed over. Raises NetworkError.
         """
-        self._traces.clear()
         opened = {one.txn: one for one in self.admin.open_transactions()}
-        found = (self._look_at(partition, opened) for partition in partitions)
-        return [one for one in found if one is not None]
+        found = [self._look_at(partition, opened) for partition in partitions]
+        # The logs are read when it is known which transactions have ended: a MARKER may come until then.
+        self._traces.clear()
+        return [self._traced(one) for one in found if one is not None]
 
-    def heal(self, finding: Finding) -> None:
+    def heal(self, finding: Finding, *, accept_loss: bool = False) -> bool:
         """Free a frozen partition, also from what has frozen it besides the transaction that was found.
+
+        Returns False where something else has frozen it, too, whose rows may have been committed: it is freed from
+        that only with `accept_loss`.
 
         Raises:
             ValueError: it is not frozen.
@@ -178,7 +192,11 @@ class Doctor:
             refusals = [self._end_an_empty_transaction(finding.partition, index) for index in coordinators]
             left = self._look_at(finding.partition, {one.txn: one for one in self.admin.open_transactions()})
             if left is None or left.state is ReaderState.WAITING:
-                return
+                return True
+            if left.txn != finding.txn and not accept_loss:
+                self._traces.clear()
+                if self._traced(left).loses_rows:
+                    return False
             finding = left
             if not patience.pause():
                 raise Unanswered(
@@ -203,10 +221,19 @@ class Doctor:
             return None
         state = ReaderState.WAITING if waits else ReaderState.FROZEN
         age_s = None if known is None else max(0.0, time.time() - known.opened_ms / 1000)
-        traces = self._traces_of(partition)
-        trace = None if txn is None else traces.found.get(txn)
-        told = trace is not None and trace.committed is not None
-        return Finding(partition, state, txn, known, trace, age_s, () if told else traces.unread, not_told)
+        return Finding(partition, state, txn, known, None, age_s, not_told=not_told)
+
+    def _traced(self, finding: Finding) -> Finding:
+        """Return a finding with what control logs say of its transaction."""
+        own, trace, unread = namespace_of(finding.partition), None, list[str]()
+        for namespace in dict.fromkeys((own, *self.log_namespaces)):
+            traces = self._traces_of(namespace)
+            here = None if finding.txn is None else traces.found.get(finding.txn)
+            if here is not None and here.committed is not None:
+                return replace(finding, trace=here)
+            trace = trace or here
+            unread += traces.unread if namespace == own else (f"{sink} in {namespace}" for sink in traces.unread)
+        return replace(finding, trace=trace, unread=tuple(unread))
 
     def _holder(self, partition: str, readable_to: MessageId) -> tuple[TxnId | None, str]:
         """Return the transaction that follows what readers get, and why the broker cannot read its entry, or ""."""
@@ -245,44 +272,10 @@ class Doctor:
         named = ", ".join(f"{one.txn} on {', '.join(one.partitions) or 'no topic'}" for one in older)
         return f"These open transactions of its coordinator may hold the watermark back: {named}"
 
-    def _traces_of(self, partition: str) -> _Traces:
-        namespace = namespace_of(partition)
+    def _traces_of(self, namespace: str) -> Traces:
         if namespace not in self._traces:
-            self._traces[namespace] = self._read_traces(namespace)
+            self._traces[namespace] = read_traces(self.client, self.admin, namespace)
         return self._traces[namespace]
-
-    def _read_traces(self, namespace: str) -> _Traces:
-        found: dict[TxnId, Trace] = {}
-        unread: list[str] = []
-        for topic in self.admin.topics(namespace):
-            name = topic.rpartition("/")[2]
-            if not name.startswith(CONTROL):
-                continue
-            sink = name.removeprefix(CONTROL)
-            intents: list[Intent] = []
-            committed: set[TxnId] = set()
-
-            def note(
-                record: Record,
-                message: MessagePort,
-                intents: list[Intent] = intents,
-                committed: set[TxnId] = committed,
-            ) -> None:
-                if isinstance(record, Intent):
-                    intents.append(record)
-                elif isinstance(record, Marker):
-                    committed.add(record.txn)
-
-            without_marker: bool | None = False
-            try:
-                read_log(self.client, topic, ONE_READ, each=note).check_whole(None)
-            except (DamagedLog, NewerVersion, NetworkError):
-                # The records that were read until then still tell which sink a transaction belongs to.
-                without_marker = None
-                unread.append(sink)
-            for intent in intents:
-                found[intent.txn] = Trace(sink, intent, True if intent.txn in committed else without_marker)
-        return _Traces(found, tuple(unread))
 
 
 def summary(finding: Finding) -> dict[str, object]:

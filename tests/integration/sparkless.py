@@ -51,23 +51,27 @@ class Sink:
         attempt(self.owner, batch_id, self._identity(batch_id), job)
         return used[0]
 
-    def die_in_the_middle(self, batch_id: int) -> TxnId:
+    def die_in_the_middle(self, batch_id: int, topic: str | None = None) -> TxnId:
+        """Write a row and no MARKER. Args: topic: where the row goes, if not to the sink's."""
         used: list[TxnId] = []
 
         def write(txn: TxnId) -> WriteReport:
-            self._rows(txn, batch_id, used)
+            self._rows(txn, batch_id, used, topic=topic)
             raise DriverDies
 
         with pytest.raises(DriverDies):
             attempt(self.owner, batch_id, self._identity(batch_id), Sends(write))
         return used[0]
 
-    def _rows(self, txn: TxnId, batch_id: int, used: list[TxnId], promised: int = 1) -> WriteReport:
+    def _rows(
+        self, txn: TxnId, batch_id: int, used: list[TxnId], promised: int = 1, topic: str | None = None
+    ) -> WriteReport:
+        topic = topic or self.topic
         used.append(txn)
-        self.client.coordinator(txn.coordinator).add_partitions(txn, [self.topic])
-        with self.client.producer(self.topic) as producer:
+        self.client.coordinator(txn.coordinator).add_partitions(txn, [topic])
+        with self.client.producer(topic) as producer:
             producer.send_record(f"row of batch {batch_id}".encode(), txn)
-        return WriteReport({self.topic: promised}, {self.topic: promised})
+        return WriteReport({topic: promised}, {topic: promised})
 
     def _identity(self, batch_id: int) -> Identity:
         return Identity(self._query, self._run, f"offsets {batch_id}")

@@ -144,16 +144,31 @@ def unload(pulsar: Any, topic: str) -> None:
 def test_a_late_frame_of_an_aborted_batch_freezes_a_partition_until_it_is_healed(
     pulsar: Any, alone: Sink, make_topic: Any
 ) -> None:
-    other = make_topic("other")
     zombie = RawProducer(pulsar.service_url, alone.topic)
     alone.write(0)
-    txn = _aborted_elsewhere(alone, other)
+    txn = alone.die_in_the_middle(1, make_topic("other"))  # a broker knows what it has aborted on a partition
+    alone.client.coordinator(txn.coordinator).end(txn, commit=False)
     late(pulsar, zombie, txn)
     plain(alone, "behind it")
     finding = found(pulsar, alone.topic)
-    assert (finding["state"], finding["transaction"], finding["committed"]) == ("frozen", str(txn), None)
+    assert (finding["state"], finding["transaction"], finding["committed"]) == ("frozen", str(txn), False)
 
     answer = eos(pulsar, "doctor", alone.topic, "--heal")
+    assert answer.exit_code == 0, answer.output
+    assert readable_now(pulsar.service_url, alone.topic) == [b"row of batch 0", b"behind it"]
+    zombie.connection.close()
+
+
+def test_what_no_log_names_is_healed_only_when_its_loss_is_accepted(pulsar: Any, alone: Sink, make_topic: Any) -> None:
+    zombie = RawProducer(pulsar.service_url, alone.topic)
+    alone.write(0)
+    late(pulsar, zombie, _aborted_elsewhere(alone, make_topic("other")))
+    plain(alone, "behind it")
+    assert "No control log of the namespaces looked at names the transaction" in found(pulsar, alone.topic)["remedy"]
+
+    assert eos(pulsar, "doctor", alone.topic, "--heal").exit_code == 1
+    assert readable_now(pulsar.service_url, alone.topic) == [b"row of batch 0"]
+    answer = eos(pulsar, "doctor", alone.topic, "--heal", "--accept-loss")
     assert answer.exit_code == 0, answer.output
     assert readable_now(pulsar.service_url, alone.topic) == [b"row of batch 0", b"behind it"]
     zombie.connection.close()

@@ -12,7 +12,8 @@ import pytest
 from eos.commit.control_log import Record
 from eos.doctor.check import Check, CheckVerdict, care, good, unknown
 from eos.doctor.checkup import readers_not_told
-from eos.doctor.doctor import Doctor, Finding, ReaderState, Trace, summary
+from eos.doctor.doctor import Doctor, Finding, ReaderState, summary
+from eos.doctor.traces import Trace
 from eos.errors import InvalidInput, Refused, Unanswered
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
@@ -52,7 +53,9 @@ def test_an_open_transaction_is_waited_for_and_its_sink_is_named() -> None:
     admin = FakeAdmin({ROWS: [HELD]}, open=[opened()])
     (found,) = doctor(FakeClient([BEGINS, INTENT]), admin).look([ROWS])
     age_s = cast(float, pytest.approx(time.time() - 1, abs=60))
-    assert found == Finding(ROWS, ReaderState.WAITING, TXN, opened(), Trace("rows", INTENT, committed=False), age_s)
+    assert found == Finding(
+        ROWS, ReaderState.WAITING, TXN, opened(), Trace("rows", "public/default", INTENT, committed=False), age_s
+    )
     assert "600 s after it was opened" in found.remedy
     assert "eos sink abort rows" in found.remedy
     assert json.loads(json.dumps(summary(found)))["batch_id"] == 4
@@ -80,8 +83,8 @@ def test_healing_what_was_committed_is_said_to_lose_rows() -> None:
 @pytest.mark.parametrize(
     ("log", "trace"),
     [
-        ([INTENT], Trace("rows", INTENT, committed=None)),
-        ([INTENT, MARKER], Trace("rows", INTENT, committed=True)),
+        ([INTENT], Trace("rows", "public/default", INTENT, committed=None)),
+        ([INTENT, MARKER], Trace("rows", "public/default", INTENT, committed=True)),
         ([], None),
     ],
 )
