@@ -12,7 +12,7 @@ from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
 
 if TYPE_CHECKING:
     from eos.doctor.check import Check
-    from eos.doctor.doctor import Finding
+    from eos.doctor.doctor import Doctor, Finding
 
 
 @connecting
@@ -52,11 +52,11 @@ def doctor(
     """
     from dataclasses import asdict
 
-    from eos.doctor.check import CheckVerdict
+    from eos.doctor.check import CheckVerdict, unknown
     from eos.doctor.checkup import checkup, job_needs, readers_not_told
     from eos.doctor.doctor import Doctor, ReaderState, summary
     from eos.doctor.leftovers import Leftover, remove_leftovers
-    from eos.errors import InvalidInput, Refused
+    from eos.errors import InvalidInput, NetworkError, Refused
     from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
     from eos.pulsar.protocol.topics import check_namespace, full_name
@@ -73,32 +73,46 @@ def doctor(
         one = Doctor(client, admin, log_namespaces=(namespace,))
         partitions: list[str] = []
         held_up: list[Finding] = []
+        failed: dict[str, NetworkError] = {}
         checks: list[Check] = []
         removed: list[Leftover] = []
+        looked = False
         alone = topics or readers or heal or leftovers
         try:
             if preflight:
                 checks += job_needs(client, admin, namespace, sink, [full_name(topic) for topic in topics or ()])
             else:
                 partitions = list(one.partitions(topics)) if topics else one.namespace(namespace)
-                held_up = one.look(partitions)
+                held_up, looked = one.look(partitions, failed), True
         except Refused as error:
             if alone or preflight:
                 raise
             checks.append(readers_not_told(error))
         if leftovers:
-            for one_left in remove_leftovers(admin, partitions):
-                removed.append(one_left)
-                tell(f"The subscription {one_left.subscription} of {one_left.topic} is deleted.")
+            try:
+                for one_left in remove_leftovers(admin, partitions):
+                    removed.append(one_left)
+                    tell(f"The subscription {one_left.subscription} of {one_left.topic} is deleted.")
+            except NetworkError as error:
+                checks.append(
+                    unknown("leftovers", f"Subscriptions that killed reads have left may be there yet: {error}")
+                )
         if heal:
             for finding in held_up:
                 if finding.state is ReaderState.FROZEN and (accept_loss or not finding.loses_rows):
-                    free = one.heal(finding, accept_loss=accept_loss)
-                    frozen_again = "is still frozen, by another transaction than at first"
-                    tell(f"{finding.partition} {'is free' if free else frozen_again}.")
-            held_up = one.look(partitions)
+                    tell(_healed(one, finding, accept_loss=accept_loss))
+            held_up = one.look(partitions, failed)
+        checks += [
+            unknown(f"readers of {partition}", f"Whether readers of {partition} wait is not known: {error}")
+            for partition, error in failed.items()
+        ]
         if not (alone or preflight):
-            checks += checkup(client, admin, namespace)
+            try:
+                checks += checkup(client, admin, namespace)
+            except NetworkError as error:
+                if not looked:
+                    raise
+                checks.append(unknown("sinks and brokers", f"What the sinks depend on is not known: {error}"))
     found = [finding for finding in held_up if finding.lasts(older_than)]
     younger = len(held_up) - len(found)
     if as_json:
@@ -111,8 +125,8 @@ def doctor(
         if found:
             _show_held_up(found)
         _show_checks(checks, whole=preflight)
-        if not preflight:
-            tell(_told_readers(len(partitions), len(found), younger, older_than))
+        if looked:
+            tell(_told_readers(len(partitions), len(failed), len(found), younger, older_than))
         if checks:
             tell(_told_checks(checks))
     verdicts = {check.verdict for check in checks}
@@ -120,6 +134,18 @@ def doctor(
         raise typer.Exit(FINDINGS)
     if CheckVerdict.UNKNOWN in verdicts:
         raise typer.Exit(UNKNOWN)
+
+
+def _healed(doctor: Doctor, finding: Finding, *, accept_loss: bool) -> str:
+    """Heal a partition, and say what came of it. One that stays frozen keeps no other from being healed."""
+    from eos.errors import NetworkError
+
+    try:
+        if doctor.heal(finding, accept_loss=accept_loss):
+            return f"{finding.partition} is free."
+    except NetworkError as error:
+        return f"{finding.partition} is not healed. {error}"
+    return f"{finding.partition} is still frozen, by another transaction than at first."
 
 
 def _show_held_up(found: list[Finding]) -> None:
@@ -156,15 +182,16 @@ def _told_checks(checks: list[Check]) -> str:
         CheckVerdict.UNKNOWN: "that can't be known",
     }
     told = ", ".join(f"{number[verdict]} {word}" for verdict, word in words.items() if number[verdict])
-    return f"{len(checks)} things looked at: {told}. --json tells of each."
+    return f"{len(checks)} thing{'s' if len(checks) > 1 else ''} looked at: {told}. --json tells of each."
 
 
-def _told_readers(partitions: int, held_up: int, younger: int, older_than: float) -> str:
+def _told_readers(partitions: int, failed: int, held_up: int, younger: int, older_than: float) -> str:
+    looked = f"{partitions - failed} of {partitions} partitions looked at" if failed else f"{partitions} partitions"
     held = "none held up" if held_up == 0 else f"{held_up} held up"
     if not younger:
-        return f"{partitions} partitions, {held}."
+        return f"{looked}, {held}."
     waits = "1 waits" if younger == 1 else f"{younger} wait"
     return (
-        f"{partitions} partitions, {held}. {waits} for a transaction that is open for less than {older_than:g} s, as "
+        f"{looked}, {held}. {waits} for a transaction that is open for less than {older_than:g} s, as "
         "while a batch is written: --older-than 0 shows it."
     )

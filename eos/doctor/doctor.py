@@ -26,7 +26,7 @@ from eos.commit.control_topic import abort_command
 from eos.commit.retry import Retry
 from eos.commit.transaction import ask, open_transaction
 from eos.doctor.traces import Trace, Traces, read_traces
-from eos.errors import Refused, TopicMissing, Unanswered
+from eos.errors import NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.transaction_stats import OpenTransaction
@@ -162,14 +162,30 @@ class Doctor:
         for topic in map(persistent_name, topics):
             yield from self.client.physical_topics(topic)
 
-    def look(self, partitions: Iterable[str]) -> list[Finding]:
+    def look(self, partitions: Iterable[str], failed: dict[str, NetworkError] | None = None) -> list[Finding]:
         """Find those of these physical topics whose readers are held up.
 
         Readers wait for every batch that is being written, so the young ones are the healthy ones: see `Finding.lasts`.
-        A topic that no broker has loaded has no readers, and is passed over. Raises NetworkError.
+        A topic that no broker has loaded has no readers, and is passed over.
+
+        Args:
+            partitions: the physical topics.
+            failed: gets the error of each that could not be looked at, in place of what it held. None: the first such
+                error is raised.
+
+        Raises NetworkError.
         """
+        if failed is not None:
+            failed.clear()
         opened = {one.txn: one for one in self.admin.open_transactions()}
-        found = [self._look_at(partition, opened) for partition in partitions]
+        found = []
+        for partition in partitions:
+            try:
+                found.append(self._look_at(partition, opened))
+            except NetworkError as error:
+                if failed is None:
+                    raise
+                failed[partition] = error
         # The logs are read when it is known which transactions have ended: a MARKER may come until then.
         self._traces.clear()
         return [self._traced(one) for one in found if one is not None]

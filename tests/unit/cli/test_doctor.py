@@ -1,0 +1,121 @@
+"""What `eos doctor` prints where a part of what it looks at does not answer: the rest, and what is not known."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from eos.doctor.check import good
+from eos.doctor.doctor import Doctor, Finding
+from eos.errors import NetworkError, Refused, Unanswered, Unreachable
+from eos.pulsar.net.transaction_stats import Buffer
+from eos.pulsar.wire.message_id import MessageId
+from tests.unit.doctor.cluster import BEGINS, HELD, INTENT, LOG, ROWS, FakeAdmin, FakeClient, run
+
+ERRORS = [Refused("GET", "403", "no permission"), Unanswered("no answer within 30 s"), Unreachable("refused")]
+SECOND = f"{ROWS}-2"
+
+
+class Fails(FakeAdmin):
+    """Does not tell of some topics."""
+
+    failing: tuple[str, ...] = ()
+    error: NetworkError = ERRORS[0]
+
+    def topics(self, namespace: str) -> tuple[str, ...]:
+        return (ROWS, SECOND, LOG)
+
+    def buffer(self, topic: str) -> Buffer:
+        if topic in self.failing:
+            raise self.error
+        return super().buffer(topic)
+
+    def subscriptions(self, topic: str) -> tuple[str, ...]:
+        raise self.error
+
+
+@pytest.fixture(autouse=True)
+def checkup(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eos.doctor.checkup.checkup", lambda *asked: [good("clocks", "They agree.")])
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin, *words: str) -> Any:
+    return run(monkeypatch, FakeClient([BEGINS, INTENT]), admin, "doctor", *words)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("words", [(), ("--readers",), ("rows", "rows-2"), ("--heal",)])
+def test_a_partition_that_does_not_tell_hides_no_other(
+    words: tuple[str, ...], error: NetworkError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Doctor, "heal", lambda *finding, accept_loss: False)
+    admin = Fails({ROWS: [HELD]})
+    admin.failing, admin.error = (SECOND,), error
+    done = asked(monkeypatch, admin, *words)
+    assert (done.exit_code, "frozen" in done.stdout) == (1, True), done.output
+    number = 2 if "rows" in words else 3
+    assert f"{number - 1} of {number} partitions looked at, 1 held up." in done.output
+    admin.buffers = {}
+    done = asked(monkeypatch, admin, *words, "--json")
+    assert (done.exit_code, f"{number - 1} of {number} partitions looked at, none held up" in done.output) == (3, False)
+    (unknown,) = [one for one in json.loads(done.stdout)["checks"] if one["verdict"] == "can't be known"]
+    assert unknown["about"] == f"readers of {SECOND}"
+    assert str(error) in unknown["said"]
+    assert "of 3 partitions looked at, none held up" in asked(monkeypatch, admin).output
+
+
+def test_none_is_called_free_where_none_was_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden() -> list[Any]:
+        raise ERRORS[0]
+
+    admin = Fails({ROWS: [HELD]})
+    monkeypatch.setattr(admin, "open_transactions", forbidden)
+    done = asked(monkeypatch, admin)
+    assert (done.exit_code, "held up" in done.output, "is not told to this role" in done.stdout) == (3, False, True)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize(("buffers", "code"), [({ROWS: [HELD]}, 1), ({}, 3)])
+def test_brokers_that_do_not_answer_hide_no_finding(
+    buffers: dict[str, list[Buffer]], code: int, error: NetworkError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unanswered(*asked: object) -> Any:
+        raise error
+
+    monkeypatch.setattr("eos.doctor.checkup.checkup", unanswered)
+    done = asked(monkeypatch, FakeAdmin(buffers))
+    assert (done.exit_code, "frozen" in done.stdout, "sinks and brokers" in done.stdout) == (code, bool(buffers), True)
+    admin = FakeAdmin(buffers)
+    monkeypatch.setattr(admin, "open_transactions", lambda: unanswered())
+    ended = asked(monkeypatch, admin)
+    assert ended.exception is error, "nothing was found out"
+
+
+def test_leftovers_that_may_not_be_deleted_hide_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = asked(monkeypatch, Fails({ROWS: [HELD]}), "--remove-leftovers")
+    assert (done.exit_code, "frozen" in done.stdout, "may be there" in done.stdout) == (1, True, True), done.output
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_partition_that_stays_frozen_keeps_no_other_from_being_healed(
+    error: NetworkError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = Fails({ROWS: [HELD], SECOND: [HELD]})
+    healed = []
+
+    def heal(self: Doctor, finding: Finding, *, accept_loss: bool) -> bool:
+        healed.append(finding.partition)
+        if finding.partition == ROWS:
+            raise error
+        admin.buffers[SECOND] = [Buffer("Ready", MessageId(5, 9), MessageId(5, 9), 0)]
+        return True
+
+    monkeypatch.setattr(Doctor, "heal", heal)
+    done = asked(monkeypatch, admin, "--heal")
+    assert (done.exit_code, healed) == (1, [ROWS, SECOND])
+    told = " ".join(done.output.split())
+    assert f"{ROWS} is not healed. {error}" in told
+    assert f"{SECOND} is free." in told
+    assert "3 partitions, 1 held up." in told
