@@ -131,9 +131,9 @@ def abort(
 ) -> None:
     """Abort the open transaction of a sink's dead driver, so that readers need not wait for its time-out.
 
-    The sink writes the batch again when its query starts. Refused while a driver is connected to the sink's control
-    topic. With --admin-url a superuser also aborts what another role has opened. Exit codes: 0, 1 you said no, 3 the
-    state of the transaction cannot be known.
+    The sink writes the batch again when its query starts, unless its commit was under way. Refused while a driver is
+    connected to the sink's control topic. With --admin-url a superuser also aborts what another role has opened. Exit
+    codes: 0, 1 you said no, 3 the state of the transaction cannot be known.
     """
     from eos.doctor import abort as aborting
     from eos.pulsar.net.admin import Admin

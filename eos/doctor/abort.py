@@ -18,15 +18,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from eos.commit.control_log import Intent
+from eos.commit.control_log import Intent, Marker, Record
 from eos.commit.control_topic import DEFAULT_NAMESPACE, HOLD
 from eos.commit.log_reader import read_retained
+from eos.commit.ports import MessagePort
 from eos.commit.retry import ONE_READ, Retry
 from eos.commit.transaction import TransactionEnd, end
-from eos.doctor.sinks import EMPTY_LOG, is_open, log_of
+from eos.doctor.sinks import EMPTY_LOG, is_open, log_of, read
 from eos.errors import EosError, InvalidInput, NetworkError, Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.txn import TxnId
 
 _OWNED: Final = "exclusive producer"
 """The broker's words to a shared producer beside an owner's (AbstractTopic). The code stands for limits too."""
@@ -43,6 +45,7 @@ class AbortOutcome(StrEnum):
     """The result of an abort."""
 
     ABORTED = "aborted"
+    COMMITTED = "committed"
     HAD_ENDED = "had ended"
     NOTHING_OPEN = "nothing open"
     NOT_KNOWN = "not known"
@@ -100,6 +103,7 @@ def abandoned(client: Client, name: str, namespace: str = DEFAULT_NAMESPACE) -> 
 def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience_s: float = 60.0) -> AbortOutcome:
     """Abort it, and wait until it has ended.
 
+    COMMITTED: it was on its way to the commit that its driver had asked for, as the log says afterwards.
     NOT_KNOWN: it is not open for this role. Only the role that opened it, which may be another one, gets to know more.
 
     Args:
@@ -120,7 +124,12 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
         raise InvalidInput(f'The log of the sink "{found.name}" has moved on. Look again.')
     if admin is not None and is_open(admin, intent.txn) is None:
         admin = None
+    was_open = admin is not None and is_open(admin, intent.txn) is True
     if _end(client, found, admin, patience_s):
+        return AbortOutcome.ABORTED
+    if _committed(client, found):
+        return AbortOutcome.COMMITTED
+    if was_open:
         return AbortOutcome.ABORTED
     return AbortOutcome.NOT_KNOWN if found.intent.principal and admin is None else AbortOutcome.HAD_ENDED
 
@@ -132,6 +141,8 @@ def told(name: str, found: Abandoned | None, outcome: AbortOutcome) -> str:
     again = "Its query writes the batch again when it starts."
     if outcome is AbortOutcome.ABORTED:
         return f"Aborted {found}. Readers go on. {again}"
+    if outcome is AbortOutcome.COMMITTED:
+        return f"It was committed meanwhile: {found}. Readers go on. Its query goes on with the next batch."
     if outcome is AbortOutcome.HAD_ENDED:
         return f"It had ended before: {found}. {again}"
     return (
@@ -189,15 +200,26 @@ def alive(name: str, topic: str) -> str:
 
 
 def _end(client: Client, found: Abandoned, admin: Admin | None, patience_s: float) -> bool:
+    """Have it ended. True where the coordinator has answered our abort with success. Else its log says how it ended."""
     txn = found.intent.txn
-    open_yet = admin is not None and is_open(admin, txn) is True
     patience = Retry(patience_s)
     while True:
         answer = end(client, txn, commit=False, patience=patience)
         if answer.ending is TransactionEnd.NOT_YET:
             raise answer.error or Refused(f"abort transaction {txn}", "NotEnded", f"after {patience_s:g} s")
         if answer.ending is TransactionEnd.ABORTED or admin is None or is_open(admin, txn) is False:
-            return open_yet or answer.ending is TransactionEnd.ABORTED
+            return answer.ending is TransactionEnd.ABORTED
         admin.abort(txn)  # "not found" for us, since another role has opened it
         if not patience.pause():
             raise Refused(f"abort transaction {txn}", "NotEnded", f"a superuser has asked for it, {patience_s:g} s ago")
+
+
+def _committed(client: Client, found: Abandoned) -> bool:
+    markers: list[TxnId] = []
+
+    def note(record: Record, message: MessagePort) -> None:
+        if isinstance(record, Marker):
+            markers.append(record.txn)
+
+    read(client, found.topic, note)
+    return found.intent.txn in markers

@@ -65,7 +65,11 @@ def owner(about: str, one: SinkState, connected: tuple[str, ...], namespace: str
         return good(about, "No driver is connected, and nothing is unfinished. It goes on when its query starts.")
     batch = f"batch {begun.batch_id}, transaction {begun.txn}"
     if one.open is None:
-        return unknown(about, f"No driver is connected, and whether {batch} is still open is not told to this role.")
+        said = (
+            f"No driver is connected, and whether {batch} is still open is not known. This role may not ask for "
+            "transactions, or the log has moved on each time that it was read."
+        )
+        return unknown(about, said)
     if one.open:
         said = (
             f"Its driver is gone and has left {batch} open. Readers wait. Start the query again, which ends it and "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -23,6 +23,9 @@ EMPTY_LOG: Final = (
     "message TTL, a backlog quota, a command, or with the topic. Which of these is so cannot be known from the log"
 )
 """The meaning of a control log without records."""
+
+_LOOKS: Final = 3
+"""How often a log is read again that has moved on while its last transaction was asked for."""
 
 RECENT: Final = 20
 """Newest records of a log among which takeovers are counted."""
@@ -56,7 +59,8 @@ class SinkState:
         former_run_id: of the run that owned the sink before, as far back as the log is retained.
         takeovers: how many of the newest records are takeovers by another run; see RECENT.
         unfinished: what was begun after it.
-        open: whether a coordinator has the unfinished transaction open. None where that was not asked, or is not known.
+        open: whether a coordinator has the unfinished transaction open. False: it has ended without a commit. None
+            where that was not asked, or is not known.
         problem: why the log can't be read, or does not tell what the sink has done; None where it does.
     """
 
@@ -98,7 +102,26 @@ def sinks(client: Client, namespace: str, admin: Admin | None = None) -> list[Si
 
 
 def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) -> SinkState:
-    """Return one sink. Raises InvalidInput where there is none, and what reading its log raises."""
+    """Return one sink. Raises InvalidInput where there is none, and what reading its log raises.
+
+    Where its unfinished transaction is not open, the log is read again, since the MARKER may have come meanwhile. In a
+    log that moves on each time it is not known whether the last one is open.
+    """
+    one = _told(client, name, namespace)
+    for _ in range(_LOOKS):
+        if admin is None or one.unfinished is None:
+            break
+        open_yet = is_open(admin, one.unfinished.txn)
+        if open_yet is not False:
+            return replace(one, open=open_yet)
+        before, one = one.unfinished, _told(client, name, namespace)
+        if one.unfinished == before:
+            return replace(one, open=False)
+    return one
+
+
+def _told(client: Client, name: str, namespace: str) -> SinkState:
+    """Return what the log of a sink tells now."""
     runs = dict[str, None]()
     recent = deque[bool](maxlen=RECENT)
     last_ms: dict[type[Record], int] = {}
@@ -129,7 +152,6 @@ def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) 
         None if newest is None else newest.batch_id,
         None if newest is None else sum(newest.rows.values()),
         unfinished,
-        None if admin is None or unfinished is None else is_open(admin, unfinished.txn),
         problem=problem,
         topics=() if newest is None else tuple(sorted(newest.rows)),
         committed_ms=last_ms.get(Marker),

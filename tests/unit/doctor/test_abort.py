@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
-from eos.commit.control_log import Intent
+from eos.commit.control_log import Intent, Record
 from eos.doctor import abort as aborting
 from eos.errors import InvalidInput, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin
@@ -100,6 +100,30 @@ def test_what_another_role_has_opened_is_aborted_by_a_superuser() -> None:
     client = FakeClient([INTENT], ends=[refused("TransactionNotFound"), refused("TransactionNotFound")])
     assert abort(client, admin) is aborting.AbortOutcome.ABORTED
     assert admin.aborted == [TXN]
+
+
+@pytest.mark.parametrize("superuser", [True, False])
+@pytest.mark.parametrize("later", [[], [replace(INTENT, number=4, batch_id=5, txn=TxnId(2, 8))]])
+def test_what_was_committed_meanwhile_is_told_as_committed(
+    later: list[Record], superuser: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver died right after it had asked for the commit. The coordinator finishes it while we ask."""
+    admin = FakeAdmin({}, open=[replace(opened(), status="COMMITTING")])
+    client = FakeClient([BEGINS, INTENT], ends=[refused("InvalidTxnStatus"), refused("TransactionNotFound")])
+    coordinator = client.coordinator
+
+    def finishing(index: int) -> Any:
+        if len(client.ends) == 1:
+            admin.open = []
+            client.log += [MARKER, *later]
+        return coordinator(index)
+
+    monkeypatch.setattr(client, "coordinator", finishing)
+    with_admin = ("--admin-url", "http://localhost:1") if superuser else ()
+    done = run(monkeypatch, client, admin, "sink", "abort", "rows", "--yes", "--json", *with_admin)
+    assert (done.exit_code, json.loads(done.stdout)["outcome"]) == (0, "committed"), done.output
+    assert "It was committed meanwhile: transaction (2,7)" in done.stderr
+    assert "writes the batch again" not in done.stderr
 
 
 def test_patience_has_an_end() -> None:

@@ -12,6 +12,7 @@ from eos.doctor.sinks import RECENT, SinkState, SinkStatus, is_open, log_of, sin
 from eos.errors import InvalidInput, NewerVersion, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.txn import TxnId
 from tests.unit.doctor.cluster import INTENT, MARKER, TXN, FakeAdmin, FakeClient, opened, refused
 
 NAMESPACE = "public/default"
@@ -108,3 +109,36 @@ def test_whether_a_transaction_is_open_may_not_be_told(monkeypatch: pytest.Monke
     monkeypatch.setattr(admin, "transaction", forbidden)
     assert state(log, admin).open is None
     assert is_open(cast(Admin, admin), TXN) is None
+
+
+@pytest.mark.parametrize(
+    ("comes", "status", "open_yet"),
+    [
+        ([], SinkStatus.UNFINISHED, False),
+        ([MARKER], SinkStatus.COMMITTED, None),
+        ([MARKER, replace(INTENT, number=4, batch_id=5, txn=TxnId(2, 8))], SinkStatus.UNFINISHED, False),
+    ],
+)
+def test_a_marker_that_comes_while_its_transaction_is_asked_for_counts(
+    comes: list[Record], status: SinkStatus, open_yet: bool | None
+) -> None:
+    client = FakeClient([owner("run"), INTENT])
+
+    class Commits(FakeAdmin):
+        def transaction(self, txn: TxnId) -> None:
+            if txn == TXN:
+                client.log += comes
+
+    one = sink(cast(Client, client), "rows", NAMESPACE, cast(Admin, Commits({})))
+    assert (one.status, one.open) == (status, open_yet)
+
+
+def test_of_a_log_that_moves_on_each_time_it_is_not_known_whether_its_last_transaction_is_open() -> None:
+    client = FakeClient([owner("run"), INTENT])
+
+    class Moves(FakeAdmin):
+        def transaction(self, txn: TxnId) -> None:
+            client.log.append(replace(INTENT, txn=TxnId(2, txn.least + 1)))
+
+    one = sink(cast(Client, client), "rows", NAMESPACE, cast(Admin, Moves({})))
+    assert (one.status, one.open) == (SinkStatus.UNFINISHED, None)
