@@ -105,6 +105,7 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
 
     COMMITTED: it was on its way to the commit that its driver had asked for, as the log says afterwards.
     NOT_KNOWN: it is not open for this role. Only the role that opened it, which may be another one, gets to know more.
+    A client without credentials is taken for the only role.
 
     Args:
         client: the cluster, with the credentials of the role that opened the transaction.
@@ -131,7 +132,9 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
         return AbortOutcome.COMMITTED
     if was_open:
         return AbortOutcome.ABORTED
-    return AbortOutcome.NOT_KNOWN if found.intent.principal and admin is None else AbortOutcome.HAD_ENDED
+    # To a role that did not open it the coordinator says the same of an open transaction as of one that has ended.
+    other_role = found.intent.principal is not None or _authenticates(client)
+    return AbortOutcome.NOT_KNOWN if admin is None and other_role else AbortOutcome.HAD_ENDED
 
 
 def told(name: str, found: Abandoned | None, outcome: AbortOutcome) -> str:
@@ -145,9 +148,12 @@ def told(name: str, found: Abandoned | None, outcome: AbortOutcome) -> str:
         return f"It was committed meanwhile: {found}. Readers go on. Its query goes on with the next batch."
     if outcome is AbortOutcome.HAD_ENDED:
         return f"It had ended before: {found}. {again}"
+    role = found.intent.principal
+    only = "the role that opened it" if role is None else f"the role {role}"
+    use = "the credentials that the sink's driver has" if role is None else "its credentials"
     return (
-        f"Nothing of that name is open for us. It has ended, or only the role {found.intent.principal} may end it. Use "
-        "its credentials, or give --admin-url as a superuser."
+        f"This role sees no such open transaction: {found}. It has ended, or only {only} may end it. Use {use}, or "
+        "give --admin-url as a superuser."
     )
 
 
@@ -212,6 +218,11 @@ def _end(client: Client, found: Abandoned, admin: Admin | None, patience_s: floa
         admin.abort(txn)  # "not found" for us, since another role has opened it
         if not patience.pause():
             raise Refused(f"abort transaction {txn}", "NotEnded", f"a superuser has asked for it, {patience_s:g} s ago")
+
+
+def _authenticates(client: Client) -> bool:
+    cluster = client.cluster
+    return cluster.credentials.method != "none" or cluster.tls.certificate is not None
 
 
 def _committed(client: Client, found: Abandoned) -> bool:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from eos.cli import app as cli
 from eos.commit.control_log import Intent, Marker, OwnerRecord, Record, encode
+from eos.config import Cluster
 from eos.errors import NetworkError, Refused
 from eos.pulsar.net.transaction_stats import Buffer, OpenTransaction
 from eos.pulsar.protocol.topics import physical_topics
@@ -105,6 +106,7 @@ class FakeReader:
 
 class FakeClient:
     def __init__(self, log: list[Record], ends: list[NetworkError | None] | None = None) -> None:
+        self.cluster = Cluster("pulsar://nowhere")
         self.log = log
         self.ends = ends if ends is not None else []
         self.busy: Exception | None = None
@@ -171,6 +173,10 @@ def refused(code: str) -> Refused:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, client: FakeClient, admin: FakeAdmin, *words: str, said: str = "") -> Any:
-    monkeypatch.setattr("eos.pulsar.net.client.Client", lambda cluster: client)
+    def reaching(cluster: Cluster) -> FakeClient:
+        client.cluster = cluster
+        return client
+
+    monkeypatch.setattr("eos.pulsar.net.client.Client", reaching)
     monkeypatch.setattr("eos.pulsar.net.admin.Admin", lambda *parts: admin)
     return CliRunner().invoke(cli.typer_app, list(words), input=said)

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from eos.commit.control_log import Intent, Record
+from eos.config import Cluster, Tls
 from eos.doctor import abort as aborting
 from eos.errors import InvalidInput, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin
@@ -170,6 +171,33 @@ def test_abort_of_another_roles_transaction_says_who_may(monkeypatch: pytest.Mon
     client = FakeClient([theirs], ends=[refused("TransactionNotFound")])
     answer = run(monkeypatch, client, FakeAdmin({}), "sink", "abort", "rows", "--yes")
     assert (answer.exit_code, "only the role alice may end it" in answer.output) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        ((), True),
+        (("--token", "of another role"), False),
+        (("--basic", "another:password"), False),
+        (("--oauth2", '{"issuer_url": "https://issuer", "key_file": "file:/none"}'), False),
+        (("--service-url", "pulsar+ssl://nowhere:1", "--tls-certificate", "c", "--tls-key", "k"), False),
+        (("--token", "a superuser's", "--admin-url", "http://localhost:1"), True),
+    ],
+)
+def test_a_client_that_authenticates_may_be_another_role_than_the_one_that_the_log_does_not_name(
+    words: tuple[str, ...], known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker says TransactionNotFound to both. The log names a role only where the sink has its principal."""
+    client = FakeClient([INTENT], ends=[refused("TransactionNotFound")])
+    answer = run(monkeypatch, client, FakeAdmin({}), "sink", "abort", "rows", "--yes", "--json", *words)
+    assert (answer.exit_code, json.loads(answer.stdout)["outcome"]) == ((0, "had ended") if known else (3, "not known"))
+    assert ("only the role that opened it may end it" in answer.stderr) is not known
+
+
+def test_a_certificate_beside_a_token_authenticates_too() -> None:
+    client = FakeClient([INTENT], ends=[refused("TransactionNotFound")])
+    client.cluster = Cluster("pulsar+ssl://nowhere:1", tls=Tls(certificate="c", key="k"))
+    assert abort(client) is aborting.AbortOutcome.NOT_KNOWN
 
 
 def test_an_admin_api_that_does_not_tell_is_none_to_abort(monkeypatch: pytest.MonkeyPatch) -> None:
