@@ -200,12 +200,21 @@ def reset(
     name: Name,
     namespace: ControlNamespace = DEFAULT_NAMESPACE,
     yes: Yes = False,
+    even_if_open: Annotated[
+        bool,
+        typer.Option(
+            "--even-if-open",
+            help="Delete the log although it is not known whether the last transaction has ended. Readers wait for it "
+            "until its time-out then.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The deleted items, as a JSON object.")] = False,
 ) -> None:
     """Delete a sink's control log, so that a query with a new checkpoint can begin under its name.
 
     The sink's rows stay. The new query writes those again whose input it reads again. Needs --admin-url, and a role
-    that may delete topics. Refused while a driver owns the sink. Exit codes: 0, 1 you said no.
+    that may delete topics. Refused while a driver owns the sink, and where it is not known whether its last transaction
+    has ended. Exit codes: 0, 1 you said no.
     """
     from eos.doctor import reset as resetting
     from eos.doctor.sinks import summary
@@ -223,7 +232,7 @@ def reset(
         if not yes and not agreed(f'Start the sink "{name}" over?'):
             tell("Nothing was done.")
             raise typer.Exit(FINDINGS)
-        resetting.reset(client, admin, found, namespace)
+        resetting.reset(client, admin, found, namespace, even_if_open=even_if_open)
     if as_json:
         print(json.dumps(summary(found), indent=2))
     tell(f'The control log of the sink "{name}" is deleted.')

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from eos.commit.control_log import Intent
 from eos.commit.control_topic import DEFAULT_NAMESPACE
-from eos.doctor.abort import Abandoned, OwnerAlive, abort, alive, refuse_if_owned
+from eos.doctor.abort import Abandoned, AbortOutcome, OwnerAlive, abort, alive, refuse_if_owned
 from eos.doctor.sinks import SinkState, log_of, sink
 from eos.errors import InvalidInput, Refused
 from eos.pulsar.net.admin import Admin
@@ -25,7 +26,14 @@ _CONNECTED: Final = "412"
 """The broker's status for the deletion of a topic that a client is connected to."""
 
 
-def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = DEFAULT_NAMESPACE) -> None:
+def reset(
+    client: Client,
+    admin: Admin,
+    seen: SinkState,
+    namespace: str = DEFAULT_NAMESPACE,
+    *,
+    even_if_open: bool = False,
+) -> None:
     """Delete the control log of a sink.
 
     Args:
@@ -33,15 +41,20 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = DEFAUL
         admin: of a role that may delete topics of the namespace.
         seen: what the caller decided by.
         namespace: "tenant/namespace" of the control topic.
+        even_if_open: also where it is not known whether the last transaction has ended.
 
     Raises:
         OwnerAlive: a driver owns the sink.
-        InvalidInput: the log has moved on since `seen`, the role may not delete the topic, or it is replicated.
-        NetworkError: a server did not answer, or the last transaction did not end in time. The log is there still.
+        InvalidInput: the log has moved on since `seen`, it is not known whether the last transaction has ended, the
+            role may not delete the topic, or it is replicated.
+        NetworkError: a server did not answer, or the last transaction did not end in time. The log is there still,
+            unless it was the deletion that was not answered.
     """
     topic = log_of(client, seen.name, namespace)
     if seen.unfinished is not None:
-        abort(client, Abandoned(seen.name, topic, seen.unfinished), admin)
+        outcome = abort(client, Abandoned(seen.name, topic, seen.unfinished), admin)
+        if outcome is AbortOutcome.NOT_KNOWN and not even_if_open:
+            raise InvalidInput(_may_be_open(seen.name, seen.unfinished))
     refuse_if_owned(client, seen.name, topic, admin)
     now = sink(client, seen.name, namespace)
     if (now.batch_id, now.unfinished) != (seen.batch_id, seen.unfinished):
@@ -52,6 +65,16 @@ def reset(client: Client, admin: Admin, seen: SinkState, namespace: str = DEFAUL
         if error.code == _CONNECTED and not error.advice:  # else it is another cluster's replicator
             raise OwnerAlive(f"{alive(seen.name, topic)} ({error})") from error
         raise
+
+
+def _may_be_open(name: str, intent: Intent) -> str:
+    role = "that opened it" if intent.principal is None else intent.principal
+    return (
+        f'Whether transaction {intent.txn} of the sink "{name}" is still open is not known to this role. Nothing was '
+        "deleted. Without its log nobody finds the transaction, and readers wait for it until its time-out. Use the "
+        f"credentials of the role {role}, or give --admin-url with those of a superuser. Or delete the log all the "
+        "same with --even-if-open."
+    )
 
 
 def look(client: Client, admin: Admin, name: str, namespace: str = DEFAULT_NAMESPACE) -> SinkState:

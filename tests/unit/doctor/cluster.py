@@ -40,6 +40,10 @@ class FakeAdmin:
     aborted: list[TxnId] = field(default_factory=list)
     threads: str = "1"
     drivers: tuple[str, ...] = ()
+    deleted: list[str] = field(default_factory=list)
+
+    def delete(self, topic: str) -> None:
+        self.deleted.append(topic)
 
     def connected(self, topic: str, subscription: str) -> tuple[str, ...]:
         assert (topic, subscription) == (LOG, "__eos-hold")

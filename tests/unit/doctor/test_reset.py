@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
+from eos.commit.control_log import Intent
 from eos.doctor.abort import OwnerAlive
 from eos.doctor.reset import look, reset
-from eos.errors import Refused, RefusedForGood
+from eos.errors import InvalidInput, Refused, RefusedForGood
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.admin_requests import path_of
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.transaction_stats import OpenTransaction
+from eos.pulsar.wire.txn import TxnId
 from eos.sql.definitions import DROPPABLE, drop
-from tests.unit.doctor.cluster import BEGINS, LOG, MARKER, ROWS, FakeClient
+from tests.unit.doctor.cluster import (
+    BEGINS,
+    INTENT,
+    LOG,
+    MARKER,
+    ROWS,
+    FakeAdmin,
+    FakeClient,
+    opened,
+    refused,
+    run,
+)
 from tests.unit.pulsar.net.test_admin import Server
 from tests.unit.pulsar.net.test_admin import server as server
 
@@ -59,9 +74,9 @@ def test_a_replicated_topic_is_not_deleted_and_each_caller_is_told_the_way_out(
 ) -> None:
     server.answers = {one: (200, told) for one, told in ASKED.items()} | {path: (status, {"reason": words})}
     client = cast(Client, FakeClient([BEGINS, MARKER]))
-    with Admin(server.url) as admin, pytest.raises(Refused, match="set-replication-clusters --clusters") as refused:
+    with Admin(server.url) as admin, pytest.raises(Refused, match="set-replication-clusters --clusters") as error:
         deletes(client, admin)
-    assert isinstance(refused.value, RefusedForGood) is (status < 500), "an answer 500 may be of any cause"
+    assert isinstance(error.value, RefusedForGood) is (status < 500), "an answer 500 may be of any cause"
     assert server.asked[-1][:2] == ("DELETE", path)
 
 
@@ -70,3 +85,67 @@ def test_a_log_that_a_client_is_connected_to_belongs_to_a_driver(server: Server)
     server.answers = {one: (200, told) for one, told in ASKED.items()} | {at(LOG): (412, {"reason": words})}
     with Admin(server.url) as admin, pytest.raises(OwnerAlive, match="1 producers"):
         sink_reset(cast(Client, FakeClient([BEGINS, MARKER])), admin)
+
+
+# ---- the last transaction
+
+
+class NotTold(FakeAdmin):
+    """Of a role that may delete topics, and may not ask for transactions."""
+
+    def transaction(self, txn: TxnId) -> OpenTransaction | None:
+        raise refused("403")
+
+
+URL = ("--admin-url", "http://localhost:1")
+ASKED_FOR = ("sink", "reset", "rows", "--yes", *URL)
+NAMED = "Use the credentials of the role alice, or"
+NOT_NAMED = "Use the credentials of the role that opened it, or"
+
+
+@pytest.mark.parametrize(
+    ("intent", "words", "told"),
+    [(replace(INTENT, principal="alice"), (), NAMED), (INTENT, ("--token", "of another role"), NOT_NAMED)],
+)
+def test_the_log_of_a_transaction_that_may_be_open_is_deleted_only_on_demand(
+    intent: Intent, words: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def client() -> FakeClient:
+        return FakeClient([BEGINS, intent], ends=[refused("TransactionNotFound")])
+
+    admin = NotTold({})
+    error = run(monkeypatch, client(), admin, *ASKED_FOR, *words).exception
+    assert isinstance(error, InvalidInput)
+    assert "Whether transaction (2,7) of the sink" in str(error)
+    assert told in str(error)
+    assert admin.deleted == []
+    done = run(monkeypatch, client(), admin, *ASKED_FOR, *words, "--even-if-open")
+    assert (done.exit_code, admin.deleted) == (0, [LOG]), done.output
+
+
+@pytest.mark.parametrize("words", [(), ("--even-if-open",)])
+def test_the_log_of_a_batch_that_was_committed_meanwhile_stays(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = FakeClient([BEGINS, INTENT], ends=[refused("TransactionNotFound")])
+
+    class Commits(FakeAdmin):
+        asked = 0
+
+        def transaction(self, txn: TxnId) -> OpenTransaction | None:
+            self.asked += 1
+            if self.asked == 3:
+                client.log.append(MARKER)
+            return opened() if self.asked < 3 else None
+
+    admin = Commits({})
+    error = run(monkeypatch, client, admin, *ASKED_FOR, *words).exception
+    assert isinstance(error, InvalidInput)
+    assert "has moved on. Look again." in str(error)
+    assert admin.deleted == []
+
+
+def test_the_log_of_a_transaction_that_has_ended_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = FakeAdmin({}, open=[opened()])
+    done = run(monkeypatch, FakeClient([BEGINS, INTENT]), admin, *ASKED_FOR, "--token", "of its role")
+    assert (done.exit_code, admin.deleted) == (0, [LOG]), done.output
