@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from eos.metrics.figures import Figure, Labels
@@ -85,18 +85,20 @@ class SourceFigures:
     def __init__(self, labels: Labels) -> None:
         """Args: of the exporter's sources."""
         self._labels = labels
-        self._told: dict[str, set[str]] = {}  # query → values of `topic`
+        self._told: dict[str, dict[int, set[str]]] = {}  # query → place of the source → values of `topic`
         self._losses: dict[tuple[str, int], tuple[str, int]] = {}  # query, place of the source → its run, losses then
         self._lock = threading.Lock()
 
     def figures_of(self, progress: Progress, now: float) -> Iterator[tuple[Figure, tuple[str, ...], float]]:
-        """Yield what a micro-batch adds to each counter, and the value of each gauge.
+        """Yield what a micro-batch adds to each counter, and the value of each gauge that it tells of.
+
+        A source without a report tells nothing of what is unread. The gauges of its topics keep their values.
 
         Args: the micro-batch; Unix time in seconds.
         """
         spark = progress.spark
         query = spark.name or str(spark.id)
-        ours = [source for source in spark.sources if _topics(source)]
+        ours = {place: source for place, source in enumerate(spark.sources) if _topics(source)}
         if not ours:
             return
         entries: dict[str, float] = defaultdict(float)
@@ -106,12 +108,9 @@ class SourceFigures:
             entries[topic] += lag.entries
             if lag.oldest_ms is not None:
                 ages[topic] = max(ages[topic], now - lag.oldest_ms / 1_000)
-        with self._lock:
-            told = self._told.setdefault(query, set())
-            told |= {self._labels.topic(topic) for source in ours for topic in _topics(source)} | entries.keys()
-            topics = sorted(told)
+        topics = self._told_topics(query, ours, progress.reports)
         planned = [one for report in progress.reports if report is not None for one in report.planned]
-        yield ROWS, (query,), sum(source.numInputRows for source in ours)
+        yield ROWS, (query,), sum(source.numInputRows for source in ours.values())
         for reader in READERS:
             yield PLANNED, (query, reader), sum(one.entries for one in planned if one.reader == reader)
         yield LOSSES, (query,), self._new_losses(query, str(spark.runId), progress.reports)
@@ -122,6 +121,23 @@ class SourceFigures:
         for topic in topics:
             yield LAG, (query, topic), entries[topic]
             yield OLDEST_AGE, (query, topic), ages[topic]
+
+    def _told_topics(
+        self, query: str, ours: Mapping[int, SourceProgress], reports: Sequence[SourceReport | None]
+    ) -> list[str]:
+        """Return the values of `topic` of this query's sources, but for those of a source without a report."""
+        spoken, silent = set[str](), set[str]()
+        with self._lock:
+            told = self._told.setdefault(query, {})
+            for place, source in ours.items():
+                report = reports[place] if place < len(reports) else None
+                topics = [*_topics(source), *(lag.topic for lag in (() if report is None else report.lags))]
+                told.setdefault(place, set()).update(map(self._labels.topic, topics))
+                if report is None:
+                    silent |= told[place]
+            for topics_of_source in told.values():
+                spoken |= topics_of_source
+        return sorted(spoken - silent)
 
     def _new_losses(self, query: str, run: str, reports: Sequence[SourceReport | None]) -> int:
         """Return how many losses were added since the last report of each source, which counts those of its run."""

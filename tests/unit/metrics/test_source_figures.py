@@ -56,6 +56,26 @@ def test_a_partition_that_is_no_longer_read_goes_back_to_0() -> None:
     assert (LAG, ("counts", SECOND), 0) in later
 
 
+def test_a_source_without_a_report_says_nothing_of_what_is_unread() -> None:
+    """Spark has run the batch again after a restart. A value of 0 would end an alert, as if the query kept up."""
+    figures = SourceFigures(Labels(JOBS, TOPICS))
+    two = read(sources=[source(FIRST), source(SECOND)])
+    both = (SourceReport(lags=(lag(FIRST, 5, 1.0),)), SourceReport(lags=(lag(SECOND, 7, 2.0),)))
+
+    def unread(*reports: SourceReport | None) -> list[str]:
+        found = figures.figures_of(replace(two, reports=reports), NOW)
+        return [labels[1] for figure, labels, _ in found if figure in (LAG, OLDEST_AGE)]
+
+    assert unread(None, None) == []
+    assert unread(*both) == [FIRST, FIRST, SECOND, SECOND]
+    assert unread(None, both[1]) == [SECOND, SECOND]
+    assert unread(both[0], None) == [FIRST, FIRST]
+    assert unread(None, None) == []
+    shared = SourceFigures(Labels(JOBS, 0))
+    found = list(shared.figures_of(replace(two, reports=(None, both[1])), NOW))
+    assert not [one for one in found if one[0] in (LAG, OLDEST_AGE)], "a part of the shared value is not known"
+
+
 def test_partitions_without_an_end_share_a_value() -> None:
     figures = SourceFigures(Labels(JOBS, 1))
     found = list(figures.figures_of(read(lag(FIRST, 5, 1.0), lag(SECOND, 7, 2.0), lag("x", 2, 3.0)), NOW))
@@ -129,6 +149,7 @@ def test_both_exporters_show_them() -> None:
     for metrics in (PrometheusMetrics(registry), OpenTelemetryMetrics(MeterProvider([reader]))):
         for _ in range(2):
             metrics.on_progress(read(lag(SECOND, 7, 34.0)))
+        metrics.on_progress(replace(read(), reports=(None,)))
     data = reader.get_metrics_data()
     assert data is not None
     told = {
@@ -139,7 +160,7 @@ def test_both_exporters_show_them() -> None:
         for point in metric.data.data_points
     }
     assert {name for name, *_ in told} == set(map(name_of_otel, SOURCE_FIGURES))
-    assert told["eos.source.rows", "counts"] == registry.get_sample_value(name_of(ROWS), {"query": "counts"}) == 200
+    assert told["eos.source.rows", "counts"] == registry.get_sample_value(name_of(ROWS), {"query": "counts"}) == 300
     here = {"query": "counts", "topic": SECOND}
     assert told["eos.source.lag.entries", "counts", SECOND] == registry.get_sample_value(name_of(LAG), here) == 7
     assert [name_of(figure) for figure in SOURCE_FIGURES] == [
