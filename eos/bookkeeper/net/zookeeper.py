@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from google.protobuf.message import DecodeError
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, KeeperState
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
@@ -30,11 +32,11 @@ class ZooKeeperMetadata(Closing):
         Args:
             hosts: "host:port" of the ZooKeeper servers, with commas.
             root: the cluster's root of ledgers (`zkLedgersRootPath`). Default "/ledgers".
-            timeout_s: of connecting, and of the session. Default 10.
+            timeout_s: of connecting, of the session, and of each answer. Default 10.
 
         Raises BookieUnavailable; MetadataUnreadable where no BookKeeper has its ledgers there.
         """
-        self._root = root
+        self._root, self._timeout_s = root, timeout_s
         self._client = KazooClient(hosts, timeout=timeout_s, read_only=True)
         try:
             self._client.start(timeout=timeout_s)
@@ -51,7 +53,7 @@ class ZooKeeperMetadata(Closing):
 
         Raises EntryMissing where the ledger is gone, MetadataUnreadable, BookieUnavailable.
         """
-        data = self._get(znode(ledger, self._root, layout=self._layout))
+        data = self._newest(znode(ledger, self._root, layout=self._layout))
         if data is None:
             raise EntryMissing(f"ledger {ledger} no longer exists. ZooKeeper has no metadata of it")
         return parse_znode(ledger, data)
@@ -74,21 +76,41 @@ class ZooKeeperMetadata(Closing):
         self._client.close()
 
     def _read_layout(self) -> str:
-        data = self._get(f"{self._root}/LAYOUT")
+        data = self._newest(f"{self._root}/LAYOUT")
         if data is None:
             raise MetadataUnreadable(f"ZooKeeper has no {self._root}/LAYOUT, so no BookKeeper has its ledgers there")
         # The layout's version, then class:version.
         name = data.decode(errors="replace").splitlines()[-1].partition(":")[0].rpartition(".")[2]
         return _LAYOUTS.get(name, "hierarchical")
 
+    def _newest(self, path: str) -> bytes | None:
+        """Return a node; None where there is none, as the servers' majority has it, not the one that answers.
+
+        Raises BookieUnavailable where the server that answers may lag behind for long: it serves reads alone.
+        """
+        data = self._get(path)
+        if data is None:
+            if self._client.client_state == KeeperState.CONNECTED_RO:
+                raise BookieUnavailable(f"{path} is not on a ZooKeeper server that has lost the others. It may be old")
+            self._answer(path, self._client.sync_async(path))
+            data = self._get(path)
+        return data
+
     def _get(self, path: str) -> bytes | None:
         try:
-            data: bytes = self._client.get(path)[0]
+            data: bytes = self._answer(path, self._client.get_async(path))[0]
         except NoNodeError:
             return None
+        return data
+
+    def _answer(self, path: str, asked: Any) -> Any:
+        """Wait for an answer: a client that has lost ZooKeeper keeps what it is asked for until it is back."""
+        try:
+            return asked.get(timeout=self._timeout_s)
+        except NoNodeError:
+            raise
         except (KazooException, KazooTimeoutError) as error:
             raise BookieUnavailable(f"{path} could not be read from ZooKeeper ({error!r})") from error
-        return data
 
 
 def _endpoints(data: bytes) -> list[BookieServiceInfoFormat.Endpoint]:
