@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from eos.config import FILE
 from eos.credentials import SecretUnreadable, text_of
@@ -51,7 +51,8 @@ class OffloadLocation:
 
     Attributes:
         url: `s3://BUCKET`, `gs://BUCKET`, `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`, `hdfs://HOST:PORT/FOLDER`
-            or `file:///FOLDER`; after a bucket a folder may follow, and settings such as `?region=eu-west-1`.
+            or `file:///FOLDER`; after a bucket a folder may follow, and settings such as `?region=eu-west-1`. In a
+            FOLDER `%20` is a space, and `%25` a percent sign.
         credentials: a JSON object, or `file:PATH` of one; "": those of the environment.
     """
 
@@ -70,9 +71,9 @@ class OffloadLocation:
         """
         at = urlsplit(self.url)
         with storage_errors(self.url):
-            files = _file_system(at, dict(parse_qsl(at.query)), self._secrets(), self.url)
+            files = _file_system(at, dict(parse_qsl(at.query)), self._secrets())
         base = f"{at.username}{at.path}" if at.scheme in ("abfs", "abfss") else f"{at.netloc}{at.path}"
-        return files, (at.path if at.scheme in ("hdfs", "file") else base).rstrip("/")
+        return files, (unquote(at.path) if at.scheme in ("hdfs", "file") else base).rstrip("/")
 
     def _secrets(self) -> dict[str, str]:
         if not self.credentials.startswith(FILE):
@@ -131,7 +132,7 @@ def _object(text: str) -> dict[str, str]:
     return found
 
 
-def _file_system(at: SplitResult, query: dict[str, str], secrets: dict[str, str], url: str) -> Any:
+def _file_system(at: SplitResult, query: dict[str, str], secrets: dict[str, str]) -> Any:
     from pyarrow import fs
 
     if at.scheme == "s3":
@@ -142,4 +143,4 @@ def _file_system(at: SplitResult, query: dict[str, str], secrets: dict[str, str]
         return fs.GcsFileSystem(retry_time_limit=GOOGLE_PATIENCE, **query, **secrets)
     if at.scheme in ("abfs", "abfss"):
         return fs.AzureFileSystem((at.hostname or "").partition(".")[0], **query, **secrets)
-    return fs.FileSystem.from_uri(url)[0]
+    return fs.FileSystem.from_uri(at._replace(path="/").geturl())[0]  # a folder it would have to be able to read

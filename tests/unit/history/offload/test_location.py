@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow.fs
 import pytest
@@ -115,6 +117,23 @@ def test_the_file_of_the_credentials_is_read_each_time(made: list[Any], tmp_path
 
 def test_a_folder_is_opened_below_its_root() -> None:
     assert OffloadLocation("file:///data/offloads/").open()[1] == "/data/offloads"
+
+
+@pytest.mark.parametrize("folder", ["my offloads", "100% [old]", "été"])
+@pytest.mark.parametrize("quoted", [True, False])
+def test_a_folder_may_have_any_name(folder: str, quoted: bool, tmp_path: Path) -> None:
+    (tmp_path / folder).mkdir()
+    url = f"file://{tmp_path}/{quote(folder) if quoted else folder}"
+    files, path = offload_location(url).open()
+    assert path == f"{tmp_path}/{folder}"
+    assert files.get_file_info(path).type == pyarrow.fs.FileType.Directory
+
+
+def test_a_folder_on_hdfs_may_have_any_name_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = SimpleNamespace(from_uri=lambda url: (url, "not asked for"))
+    monkeypatch.setattr(pyarrow.fs, "FileSystem", asked)
+    opened = offload_location("hdfs://name:8020/my%20offloads/?user=me").open()
+    assert opened == ("hdfs://name:8020/?user=me", "/my offloads")
 
 
 def test_a_pyarrow_without_a_file_system_leaves_the_segment_to_the_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
