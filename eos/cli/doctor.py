@@ -52,7 +52,7 @@ def doctor(
     """
     from dataclasses import asdict
 
-    from eos.doctor.check import CheckVerdict, unknown
+    from eos.doctor.check import CheckVerdict, not_told
     from eos.doctor.checkup import checkup, job_needs, readers_not_told
     from eos.doctor.doctor import Doctor, ReaderState, summary
     from eos.doctor.leftovers import Leftover, remove_leftovers
@@ -95,7 +95,7 @@ def doctor(
                     tell(f"The subscription {one_left.subscription} of {one_left.topic} is deleted.")
             except NetworkError as error:
                 checks.append(
-                    unknown("leftovers", f"Subscriptions that killed reads have left may be there yet: {error}")
+                    not_told("leftovers", f"Subscriptions that killed reads have left may be there yet: {error}", error)
                 )
         if heal:
             for finding in held_up:
@@ -103,7 +103,7 @@ def doctor(
                     tell(_healed(one, finding, accept_loss=accept_loss))
             held_up = one.look(partitions, failed)
         checks += [
-            unknown(f"readers of {partition}", f"Whether readers of {partition} wait is not known: {error}")
+            not_told(f"readers of {partition}", f"Whether readers of {partition} wait is not known: {error}", error)
             for partition, error in failed.items()
         ]
         if not (alone or preflight):
@@ -112,7 +112,9 @@ def doctor(
             except NetworkError as error:
                 if not looked:
                     raise
-                checks.append(unknown("sinks and brokers", f"What the sinks depend on is not known: {error}"))
+                checks.append(
+                    not_told("sinks and brokers", f"The state of the brokers and sinks is not known: {error}", error)
+                )
     found = [finding for finding in held_up if finding.lasts(older_than)]
     younger = len(held_up) - len(found)
     if as_json:

@@ -119,3 +119,11 @@ def test_a_partition_that_stays_frozen_keeps_no_other_from_being_healed(
     assert f"{ROWS} is not healed. {error}" in told
     assert f"{SECOND} is free." in told
     assert "3 partitions, 1 held up." in told
+
+
+def test_a_partition_that_a_policy_keeps_from_telling_needs_care(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = Fails({})
+    admin.failing, admin.error = (SECOND,), Refused("GET", "500", "No offloader found", "Remove the policy")
+    done = asked(monkeypatch, admin, "--readers", "--json")
+    (found,) = json.loads(done.stdout)["checks"]
+    assert (done.exit_code, found["verdict"], "Remove the policy" in found["said"]) == (1, "take care", True)
