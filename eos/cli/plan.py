@@ -26,7 +26,8 @@ def plan(
 ) -> None:
     """Show where each segment of a topic is stored, and which reader the source takes for it.
 
-    The reader is the one of read.from=auto, with offload.url where --offload-url is given. The command reads no row.
+    The reader is the one of read.from=auto, with offload.url where --offload-url is given, and without
+    bookie.addresses. The command reads no row.
     """
     from dataclasses import asdict
 
@@ -54,6 +55,8 @@ def plan(
     past = [one for one in found if one.reader is not SegmentReader.BROKERS]
     told = f"{sum(one.entries for one in past)} of {sum(one.entries for one in found)} entries"
     tell(f"{len(found)} segments. read.from=auto reads {told} past the brokers, and the others through them.")
+    for why in dict.fromkeys(one.why for one in found if one.why):
+        tell(why)
     for one in found:
         if one.storage == "unknown":
             tell(

@@ -6,14 +6,17 @@ From the admin API, and from secondary storage, which is asked whether it has a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
+from eos.bookkeeper import by_id
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.segments import Segment, segments_of
 from eos.pulsar.net.admin import if_there
+from eos.pulsar.net.policies import entry_filters_apply
+from eos.source.segment_path import filters_of, has_known_bookie
 
 if TYPE_CHECKING:
     from eos.pulsar.net.admin import Admin
@@ -50,6 +53,7 @@ class TopicSegment:
         storage: where it is.
         bookies: the ids of those that store entries of it. Empty where they are not known.
         reader: which one read.from = auto takes.
+        why: why it is not the bookies that have the segment; empty where it is, and where another reason is plain.
     """
 
     topic: str
@@ -59,6 +63,7 @@ class TopicSegment:
     storage: Storage
     bookies: tuple[str, ...]
     reader: SegmentReader
+    why: str = ""
 
 
 def segments(
@@ -73,16 +78,29 @@ def segments(
     """
     for physical in client.physical_topics(topic):
         found = if_there(partial(segments_of, admin), physical)
-        for one in () if found is None else found.segments:
-            yield _described(physical, one, offloads)
+        if found is None:
+            continue
+        filters = filters_of(admin, physical)
+        for one in found.segments:
+            told = _described(physical, one, offloads)
+            if filters and told.reader is not SegmentReader.BROKERS:
+                why = f"{entry_filters_apply(filters, physical)} So the source reads the topic through them."
+                told = replace(told, reader=SegmentReader.BROKERS, why=why)
+            yield told
 
 
 def _described(topic: str, one: Segment, offloads: OffloadedLedgers | None) -> TopicSegment:
     ensembles = () if one.metadata is None else one.metadata.ensembles
     bookies = tuple(sorted({bookie for _, ensemble in ensembles for bookie in ensemble}))
     storage = _storage(one)
-    reader = _reader(topic, one, storage, offloads)
-    return TopicSegment(topic, one.ledger, one.last + 1, one.size, storage, bookies, reader)
+    reader, why = _reader(topic, one, storage, offloads), ""
+    if reader is SegmentReader.BOOKIES and not has_known_bookie(one, by_id):
+        reader = SegmentReader.BROKERS
+        why = (
+            f"No id of {', '.join(bookies)} names a host and a port. The source reads their segments from them where "
+            "it has the addresses in bookie.addresses."
+        )
+    return TopicSegment(topic, one.ledger, one.last + 1, one.size, storage, bookies, reader, why)
 
 
 def _reader(topic: str, one: Segment, storage: Storage, offloads: OffloadedLedgers | None) -> SegmentReader:

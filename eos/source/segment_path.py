@@ -104,7 +104,7 @@ class SegmentPlan:
         """Return the segments, and why they are of no use, in words; "" where they are."""
         with admin_api(self._options) as admin:
             segments = segments_of(admin, part.topic)
-            filters = _filters(admin, part.topic)
+            filters = filters_of(admin, part.topic)
         self._written_to[part.topic] = max((one.ledger for one in segments.segments), default=-1)
         if filters:
             return segments, f"{entry_filters_apply(filters, part.topic)} Bookies have these entries too."
@@ -120,7 +120,9 @@ class SegmentPlan:
         No task would find it, and each would ask for the patience of a reader. Without metadata it asks the brokers.
         """
         address_of = by_map(dict(self._options.bookie_addresses))
-        known = tuple(one if _is_known(one, address_of) else replace(one, metadata=None) for one in segments.segments)
+        known = tuple(
+            one if has_known_bookie(one, address_of) else replace(one, metadata=None) for one in segments.segments
+        )
         for before, now in zip(segments.segments, known, strict=True):
             elsewhere = (now.offloaded and self._options.offload) or (now.open and self._options.read_from == "auto")
             if before.metadata is not None and now.metadata is None and not elsewhere and not self._warned:
@@ -136,8 +138,8 @@ class SegmentPlan:
         return replace(segments, segments=known)
 
 
-def _is_known(segment: Segment, address_of: Callable[[str], object]) -> bool:
-    """Whether a bookie of a segment has a known address, as far as its bookies are known."""
+def has_known_bookie(segment: Segment, address_of: Callable[[str], object]) -> bool:
+    """Return whether a bookie of a segment has a known address, as far as its bookies are known."""
     if segment.metadata is None:
         return True
     for bookie in {one for _, ensemble in segment.metadata.ensembles for one in ensemble}:
@@ -147,7 +149,7 @@ def _is_known(segment: Segment, address_of: Callable[[str], object]) -> bool:
     return False
 
 
-def _filters(admin: PoliciesPort, topic: str) -> Sequence[str]:
+def filters_of(admin: PoliciesPort, topic: str) -> Sequence[str]:
     """Return the entry filters of a topic; none where its policies are not for this role to see, as the read warned."""
     try:
         return admin.entry_filters(topic)

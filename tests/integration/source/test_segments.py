@@ -83,13 +83,14 @@ def test_a_table_has_the_same_rows_in_every_column_whatever_reads_it(
             assert rows_of(table(**options)) == brokers, options
 
 
-def test_eos_plan_tells_which_segments_bookies_are_read_for(pulsar: Any, topic: str) -> None:
+def test_eos_plan_tells_which_segments_bookies_have_and_why_they_are_not_read(pulsar: Any, topic: str) -> None:
     done = eos(pulsar, "plan", topic, "--json")
     assert done.exit_code == 0, done.output
     *closed, written_to = json.loads(done.stdout)
     assert [(one["storage"], one["reader"], one["bookies"]) for one in closed] == [
-        ("bookies", "bookies", ["bk0test"])
+        ("bookies", "brokers", ["bk0test"])
     ] * len(closed)
+    assert all("bookie.addresses" in one["why"] for one in closed)
     assert (written_to["storage"], written_to["reader"]) == ("open", "brokers")
     assert sum(one["entries"] for one in closed) >= 4 * 3
 

@@ -21,3 +21,12 @@ def test_a_plan_names_segments_that_may_be_lost(monkeypatch: pytest.MonkeyPatch)
     said = CliRunner().invoke(typer_app, ["plan", "a"]).output
     assert said.count("may be lost") == 1
     assert f"Ledger 7 of {BASE}/a has no metadata in BookKeeper that the broker can read. Its 3 entries" in said
+
+
+def test_a_plan_says_once_why_bookies_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [
+        TopicSegment(f"{BASE}/a", ledger, 3, 90, Storage.BOOKIES, ("bk0",), SegmentReader.BROKERS, why)
+        for ledger, why in ((7, "No id of bk0 names"), (8, "No id of bk0 names"), (9, ""))
+    ]
+    monkeypatch.setattr(segments, "segments", lambda *_: iter(found))
+    assert CliRunner().invoke(typer_app, ["plan", "a"]).output.count("No id of bk0 names") == 1

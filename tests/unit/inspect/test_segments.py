@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from eos.bookkeeper import LedgerMetadata
 from eos.bookkeeper.wire.metadata import LedgerState
+from eos.errors import Refused
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.segments import Segment, Segments
 from eos.inspect import segments as inspected
@@ -29,13 +31,22 @@ class TwoPartitions:
 
 
 def described(
-    monkeypatch: pytest.MonkeyPatch, *found: Segment, offloads: OffloadedLedgers | None = None
+    monkeypatch: pytest.MonkeyPatch,
+    *found: Segment,
+    offloads: OffloadedLedgers | None = None,
+    filters: tuple[str, ...] | Refused = (),
 ) -> list[TopicSegment]:
+    def entry_filters(topic: str) -> tuple[str, ...]:
+        if isinstance(filters, Refused):
+            raise filters
+        return filters
+
     def told(admin: Any, topic: str) -> Segments:
         return Segments(found if topic.endswith("-0") else (), EntryId(9, 0))
 
     monkeypatch.setattr(inspected, "segments_of", told)
-    return list(inspected.segments(cast(Client, TwoPartitions()), cast(Admin, None), TOPIC, offloads))
+    admin = cast(Admin, SimpleNamespace(entry_filters=entry_filters))
+    return list(inspected.segments(cast(Client, TwoPartitions()), admin, TOPIC, offloads))
 
 
 @pytest.mark.parametrize(
@@ -81,3 +92,42 @@ def test_secondary_storage_is_the_reader_of_what_it_holds(
         "secondary storage",
         "brokers",
     ]
+
+
+def on(*bookies: str) -> LedgerMetadata:
+    return LedgerMetadata(7, LedgerState.CLOSED, len(bookies), 1, 1, ((0, bookies),), last_entry=4)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "reader", "why"),
+    [
+        (on("bk0test"), "brokers", "No id of bk0test names a host and a port. "),
+        (on("bk0test", "bk1"), "brokers", "No id of bk0test, bk1 names a host and a port. "),
+        (on("bk0test", "a:3181"), "bookies", ""),
+    ],
+)
+def test_bookies_whose_ids_name_no_address_are_not_read(
+    metadata: LedgerMetadata, reader: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the source does without bookie.addresses, and as SegmentPlan warns."""
+    one, offloaded = described(
+        monkeypatch,
+        Segment(7, 4, 90, False, metadata),
+        Segment(7, 4, 90, False, metadata, "uuid"),
+        offloads=Holding(),
+    )
+    assert (one.reader, one.why.startswith(why), "bookie.addresses" in one.why) == (reader, True, bool(why))
+    assert (offloaded.reader, offloaded.why) == ("secondary storage", "")
+
+
+@pytest.mark.parametrize(
+    ("filters", "past"),
+    [((), True), (("by-region",), False), (Refused("GET", "403", "not for this role"), True)],
+)
+def test_a_topic_with_entry_filters_is_read_through_its_brokers(
+    filters: tuple[str, ...] | Refused, past: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = (Segment(7, 4, 90, False, STORED), Segment(7, 4, 90, False, STORED, "uuid"), Segment(9, 0, 0, True, None))
+    told = described(monkeypatch, *found, offloads=Holding(), filters=filters)
+    assert [one.reader for one in told] == (["bookies", "secondary storage", "brokers"] if past else ["brokers"] * 3)
+    assert ["by-region" in one.why for one in told] == [not past, not past, False]
