@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from eos.backoff import retried
 from eos.config import prefixed
-from eos.errors import InvalidInput, NetworkError, Refused, TopicMissing, Unanswered
+from eos.errors import EosError, InvalidInput, NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import MAX_PERMITS, EntryReader
 from eos.pulsar.protocol.schemas import Registered
@@ -29,7 +29,7 @@ from eos.source.range_reader import first_behind
 from eos.source.range_splitter import Splitter, splitter, whole
 from eos.source.ranges import Found, Range, TopicState
 from eos.source.silence import SILENCE_S, ReadTimeout
-from eos.source.subscriptions import Subscriptions, too_old, undeleted
+from eos.source.subscriptions import StartGone, Subscriptions, too_old, undeleted
 from eos.source.unfinished_chunks import Unfinished
 
 if TYPE_CHECKING:
@@ -118,28 +118,28 @@ class PulsarBrokers:
         return list(dict.fromkeys(found))  # a topic and a partition of it may both be named
 
     @_patient
-    def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
-        """Make sure that the query's subscription exists; return where it stands (`Subscriptions.pin`)."""
-        return self._subscriptions.pin(topic, start, new_query=new_query)
+    def begin(self, topic: str, start: Boundary) -> EntryId:
+        """Return where the first batch of a query begins (`Subscriptions.begin`)."""
+        return self._subscriptions.begin(topic, start)
 
     @_patient
-    def begin(self, topic: str, start: Boundary, pinned: EntryId) -> EntryId:
-        """Return where the first batch of a query begins (`Subscriptions.begin`)."""
-        return self._subscriptions.begin(topic, start, pinned)
+    def pin(self, topic: str) -> EntryId:
+        """Return the place before the first message of a topic that appears (`Subscriptions.pin`)."""
+        return self._subscriptions.pin(topic)
 
     @contextmanager
     def beginning(self) -> Iterator[None]:
-        """Begin a new query in this block; delete the subscriptions that it has made where it is refused."""
+        """Begin a new query in this block; delete the subscriptions that it has made where it can't begin."""
         try:
             yield
-        except InvalidInput:
+        except EosError:
             self._subscriptions.unmake_new()
             raise
 
     @_patient
-    def look(self, topic: str) -> TopicState:
-        """Return where a topic ends, and where the query's subscription stands."""
-        state = self._subscriptions.look(topic)
+    def look(self, topic: str, start: Position | None) -> TopicState:
+        """Return where a topic ends, and where the query's subscription stands (`Subscriptions.look`)."""
+        state = self._subscriptions.look(topic, start)
         self._unfinished.setdefault(topic, Unfinished(topic, self.open, state.stands.ledger))
         return state
 
@@ -209,7 +209,8 @@ class PulsarBrokers:
         """
         try:
             if (cursor := self._subscriptions.joined(topic)) is not None:
-                return cursor.last_message_id()[0]
+                with suppress(StartGone):  # the next look tells
+                    return cursor.last_message_id()[0]
             with self.open(topic, None, 1, compacted=self._options.compacted) as reader:
                 return reader.last_message_id()[0]
         except TopicMissing:

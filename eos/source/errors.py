@@ -100,3 +100,26 @@ def overtaken(topic: str, stands: EntryId, end: EntryId) -> str:
         "message TTL, a command such as skip or reset-cursor, or a start with resetSubscription=true has moved it. The "
         "messages of this batch were not read",
     )
+
+
+def left_behind(topic: str, stands: EntryId, left: EntryId) -> str:
+    """Return the words for a subscription of an earlier run on a topic that is new to the checkpoint.
+
+    Args: the topic; the entry up to which it is acknowledged, which is gone; the entry after which the topic begins.
+    """
+    return lost(
+        topic,
+        f"the topic is new to the checkpoint, but the query's subscription exists and stands at {stands}, which is no "
+        f"longer stored. The topic now begins after {left}. Messages before it may have been deleted, and nothing "
+        "shows whether the query of this checkpoint has read them",
+    )
+
+
+def unknown_start(topic: str) -> str:
+    """Return the words for a first batch of an older version whose start is unknown. Args: the physical topic."""
+    return lost(
+        topic,
+        "an older version of the source planned the first batch, which begins where the query's subscription stands. "
+        "The subscription is gone: it was deleted, or it expired (subscriptionExpirationTimeMinutes). Messages of this "
+        "batch may have been deleted unread",
+    )

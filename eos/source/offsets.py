@@ -14,6 +14,9 @@ In Spark's checkpoint they lie as JSON: {"version": 1, "topics": {physical topic
 Spark keeps the end of each batch, and takes it as the start of the next one. It keeps no start of batch 0, and asks the
 source for it again after a crash. So the end of batch 0 holds this start too, as "start": {physical topic: position}.
 Older versions of the source wrote no "start", and pass over it.
+
+Where a query begins is known once its batch 0 is planned. Until then UNPLANNED stands for it. Spark keeps no such
+offset in a checkpoint.
 """
 
 from __future__ import annotations
@@ -71,10 +74,12 @@ class Offsets:
     Attributes:
         topics: {physical topic: its position}.
         starts: where the batch began that ends here, if it is the first one of its query; else nothing.
+        unplanned: whether it is the start of batch 0, which the plan of that batch finds or has found.
     """
 
     topics: Mapping[str, Position]
     starts: Mapping[str, Position] = field(default_factory=dict)
+    unplanned: bool = False
 
     @classmethod
     def from_json(cls, offset: Mapping[str, Any]) -> Offsets:
@@ -89,12 +94,17 @@ class Offsets:
                 f'{VERSION}, {{"version": {VERSION}, "topics": {{...}}}}. Was the checkpoint written by another '
                 "source, or by a newer version of this one?"
             )
-        return cls(_parsed(offset["topics"]), _parsed(offset.get("start", {})))
+        return cls(_parsed(offset["topics"]), _parsed(offset.get("start", {})), offset.get("unplanned") is True)
 
     def as_json(self) -> dict[str, Any]:
         """Return what Spark keeps in the checkpoint."""
         start = {"start": _as_json(self.starts)} if self.starts else {}
-        return {"version": VERSION, "topics": _as_json(self.topics), **start}
+        unplanned = {"unplanned": True} if self.unplanned else {}
+        return {"version": VERSION, "topics": _as_json(self.topics), **start, **unplanned}
+
+
+UNPLANNED = Offsets({}, unplanned=True)
+"""Where a query begins, whether its batch 0 is still to be planned, or was planned before a crash."""
 
 
 def _parsed(positions: Mapping[str, str]) -> dict[str, Position]:

@@ -3,7 +3,9 @@
 A pinned start proves nothing by itself. It is where the query's subscription stood before the query had read anything.
 
 - Where the subscription stands there still, the broker has deleted nothing after it.
-- Where it stands elsewhere now, or had to be made again, the start's own entry must still be stored.
+- Where it stands elsewhere now, or is gone, the start's own entry must still be stored. If the entry is gone too, the
+  subscription is not made again until the loss is accepted. Else it would stand at the beginning of what is left, as
+  one that the broker has moved, and the next run would go on there.
 - One move is the broker's own: a subscription that has read a ledger to its end stands before the next ledger, once the
   first one is closed, and the first one may be deleted then. A message TTL, `skip` and `expire` have the same effect.
   So this is a loss where this process has seen a message between the two places. Otherwise nobody can know, and a
@@ -52,12 +54,12 @@ class PinnedStarts:
         """Return a pinned start; the beginning of the topic, where a loss of what came after it is only warned of."""
         pinned, stands = start.entry, now.stands
         moved = pinned, stands
-        if start == BEGINNING or stands == pinned or self._told.get(topic) == moved:
+        if start == BEGINNING or stands == pinned or (not now.made and self._told.get(topic) == moved):
             return start
         comes = now.last is not None and pinned < now.last
-        if not comes and self._idle.get(topic) == moved:
+        if not comes and not now.made and self._idle.get(topic) == moved:
             return start  # nothing would be read now, so a topic without news is asked about once
-        found = self._brokers.place(topic, pinned)
+        found = self._brokers.place(topic, pinned) if now.left is None else now.left
         own = pinned < stands and stands.entry < 0 and not now.made
         if found == pinned:
             if own and comes:  # nothing keeps what is before the place where the subscription stands
@@ -69,9 +71,11 @@ class PinnedStarts:
             self._warn(_uncertain(topic, pinned, stands))
             self._told[topic] = moved
             return start
-        if now.made and self._lasting:
+        if now.made and now.left is None and self._lasting:  # the start went after the subscription was made again
             self._brokers.unmake(topic)  # it would stand as if it had been moved on, and the next start would go on
         self._lose(_elsewhere(topic, pinned, found) if found < pinned else _unproven(topic, pinned, found, now))
+        if now.left is not None:
+            self._brokers.look(topic, BEGINNING)  # the loss is accepted, so the subscription is made again
         return BEGINNING
 
     def _see_first(self, topic: str, pinned: EntryId) -> None:

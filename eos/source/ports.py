@@ -1,4 +1,4 @@
-"""The questions of the source's plans to the brokers. Plans know the brokers by these alone."""
+"""The questions of the source's plans and subscriptions to the brokers. They know the brokers by these alone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Protocol
 
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary
+from eos.source.errors import Losses
+from eos.source.offsets import Position
 from eos.source.ranges import Found, TopicState
 
 
@@ -25,8 +27,16 @@ class StoredPlaces(Protocol):
         """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
         ...
 
+    def look(self, topic: str, start: Position | None) -> TopicState:
+        """Return where a topic ends and the query's subscription stands.
+
+        It is made again if it is gone, unless the start is gone as well. Args: the physical topic; where the next batch
+        begins, None where that is not known. Raises TopicMissing.
+        """
+        ...
+
     def unmake(self, topic: str) -> None:
-        """Delete the query's subscription again that a look has made."""
+        """Delete the query's subscription again that a look has made; warn where that fails."""
         ...
 
 
@@ -44,25 +54,19 @@ class StreamBrokers(StoredPlaces, Protocol):
         """Whether the options select a physical topic by its name, be it there or not."""
         ...
 
-    def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
-        """Make sure that the query's durable subscription exists. Return the last entry that it has acknowledged.
+    def begin(self, topic: str, start: Boundary) -> EntryId:
+        """Make sure that the query's subscription exists. Return where the first batch of the query begins.
 
-        A subscription that exists stays where it is, and a new one begins at `start`. A new query is refused where
-        the two differ. Raises TopicMissing, InvalidInput.
+        It is the last entry that the subscription has acknowledged. A subscription that exists stays where it is, and a
+        new one begins at `start`. A query is refused where the two differ. Called where the first batch is planned, and
+        never where it was planned before. Raises TopicMissing, InvalidInput.
         """
         ...
 
-    def begin(self, topic: str, start: Boundary, pinned: EntryId) -> EntryId:
-        """Return where a query begins whose first batch is planned now, and was never planned before.
+    def pin(self, topic: str) -> EntryId:
+        """Return the place before the first message of a topic that appears while the query runs.
 
-        Args: the physical topic; where it is to begin; what `pin` has returned. Raises TopicMissing, InvalidInput.
-        """
-        ...
-
-    def look(self, topic: str) -> TopicState:
-        """Return where a topic ends and the query's subscription stands; it is made again if it is gone.
-
-        Raises TopicMissing.
+        The query's subscription is made there, or moved back to it. Raises TopicMissing, DataLost.
         """
         ...
 
@@ -80,7 +84,7 @@ class StreamBrokers(StoredPlaces, Protocol):
         ...
 
     def beginning(self) -> AbstractContextManager[None]:
-        """Return a block in which a new query begins. Where it is refused, the subscriptions it has made are deleted.
+        """Return a block in which a new query begins. Where it can't, the subscriptions it has made are deleted.
 
         Else they would keep all messages of their topics for a query that never began.
         """
@@ -115,4 +119,41 @@ class BatchBrokers(Protocol):
 
     def must_be_there(self, topic: str, place: EntryId, last: EntryId | None, *, ends: bool = False) -> None:
         """Raise InvalidInput when a read is to begin past the stored entries and the next, or to end past them."""
+        ...
+
+
+class TopicEntries(Protocol):
+    """The questions to the brokers about places of a topic, apart from the subscription."""
+
+    def last(self, topic: str) -> EntryId | None:
+        """Return the last message that can be delivered now, None where there is none."""
+        ...
+
+    def first(self, topic: str, entry: EntryId) -> Found:
+        """Return the first message at or after an entry. There must be one."""
+        ...
+
+    def before_time(self, topic: str, time_ms: int) -> EntryId:
+        """Return the entry after which all was published at that time or later."""
+        ...
+
+    def sought(self, topic: str, where: int | EntryId) -> EntryId:
+        """Return the entry after which the broker puts a cursor that is sent to a time or an entry."""
+        ...
+
+    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
+        """Raise InvalidInput when a read is to begin with an entry past the stored ones and the next."""
+        ...
+
+    @property
+    def lose(self) -> Losses:
+        """Takes the losses that are found while a query begins."""
+        ...
+
+    def tell_lost(self, topic: str, after: EntryId, up_to: EntryId, came: EntryId) -> None:
+        """Raise DataLost, or only warn, where ledgers between two entries are lost: see `PulsarBrokers`."""
+        ...
+
+    def is_removed_partition(self, topic: str) -> bool:
+        """Whether a physical topic that is missing is a partition that its topic still has."""
         ...

@@ -54,9 +54,13 @@ class TopicState:
     Attributes:
         last: the last message that can be delivered; None where there is none.
         stands: the entry up to which the subscription has acknowledged.
-        made: whether the subscription was gone since the last look, and was made again at the beginning of the topic.
+        made: whether the subscription was gone since the last look. It was made again at the beginning of the topic, if
+            `left` does not say otherwise.
+        left: where the subscription and the start that was asked for are gone: the entry after which the topic begins
+            now, or with which it ends. Then the subscription was not made again.
     """
 
     last: EntryId | None
     stands: EntryId
     made: bool = False
+    left: EntryId | None = None

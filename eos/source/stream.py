@@ -25,7 +25,7 @@ from eos.source.batch_reporter import BatchReporter
 from eos.source.brokers import PulsarBrokers
 from eos.source.entry_counts import EntryCounts
 from eos.source.lag_meter import LagMeter
-from eos.source.offsets import Offsets
+from eos.source.offsets import UNPLANNED, Offsets
 from eos.source.optional_questions import OptionalQuestions
 from eos.source.options import SourceOptions
 from eos.source.planned_reads import PlannedReads
@@ -54,7 +54,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._segments = SegmentPlan(options)
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return where a new query begins; asked again after a crash before batch 0 was committed."""
+        """Return where a query begins; asked again after a crash before batch 0 was committed."""
         return self._plan.first().as_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -71,7 +71,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         limits = None if isinstance(limit, ReadAllAvailable) else self._options.limits
         begin = Offsets.from_json(start)
         end = self._plan.latest(begin, limits)
-        self._planned = begin, end
+        self._planned = Offsets(end.starts) if begin == UNPLANNED else begin, end
         return end.as_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:

@@ -7,15 +7,16 @@ The rules. A broker taught each of them by breaking something else:
 - A start that is a delivered message must still be stored. If it lies after the last message, this is another cluster,
   or the topic was made again.
 - The first position of a topic is pinned in the query's durable subscription before anything is
-  planned: Spark asks for it again after an early crash, and has not kept it. The end of the first batch
-  holds it too, and the checkpoint has that end before anything is read. So a batch 0 that is read again
-  begins where it was planned to, wherever the subscription stands by then.
-- A subscription is reset once batch 0 is planned, not when Spark asks where a query begins: it asks also
-  where batch 0 was planned before a crash. Whether it was, Spark tells by what it asks next.
+  planned. The end of the first batch holds it too, and the checkpoint has that end before anything is read. So a batch
+  0 that is read again begins where it was planned to, wherever the subscription stands by then.
+- Spark asks where a query begins before it has batch 0 planned, and again after a crash if batch 0 was planned and not
+  committed. The question is the same, so nothing is looked at for it. No subscription is made, moved or compared with
+  the options until Spark has batch 0 planned, since batch 0 may still need what the subscription keeps.
 - Acknowledged is what lies before `start`, in `latest(start)`: Spark asks that once its commit log
   has `start`. The start itself stays, as the proof for the next batch.
 - A topic that appears while the query runs is first pinned, with no data, and read from the next
-  micro-batch on. So the start of every range is in the checkpoint.
+  micro-batch on. So the start of every range is in the checkpoint. It is read from its first message on, wherever the
+  subscription of an earlier run stands.
 - A topic that is deleted goes partition by partition, and last its number of partitions. So one that is told to be
   there may be gone when it is asked, and is a loss like one that is not told of. Not so a partition that the query has
   read nothing of: a broker removes those that hold nothing.
@@ -31,8 +32,8 @@ from eos.errors import TopicMissing
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.batch_pace import Limits, Minimum, Pace
 from eos.source.boundaries import Boundary, check_complete, check_named
-from eos.source.errors import DataLost, gone, lost, overtaken, unselected
-from eos.source.offsets import BEGINNING, Offsets, Position
+from eos.source.errors import DataLost, gone, lost, overtaken, unknown_start, unselected
+from eos.source.offsets import BEGINNING, UNPLANNED, Offsets, Position
 from eos.source.pinned_start import PinnedStarts
 from eos.source.ports import StreamBrokers
 from eos.source.range_splitter import Splitter, whole
@@ -71,30 +72,11 @@ class StreamPlan:
         self._sizes: dict[str, int] = {}
         self._until: dict[str, EntryId | None] | None = None
         self._turn = 0
-        self._asked: Offsets | None = None
         self._begins: Offsets | None = None
-        self._is_planned = False
 
     def first(self) -> Offsets:
-        """Return where the query begins: the same again until its first batch is committed.
-
-        Raises TopicMissing, InvalidInput.
-        """
-        if self._begins is not None:
-            return self._begins
-        topics = sorted(self._brokers.topics(all_named=True))
-        check_named(self._start, topics, "startingOffsets")
-        check_complete(self._start, topics)
-        pinned = {}
-        with self._brokers.beginning():
-            for topic in topics:
-                try:
-                    pinned[topic] = self._pinned(topic, self._start, new_query=True)
-                except TopicMissing:
-                    if not self._brokers.is_removed_partition(topic):
-                        raise  # else it holds nothing, and is pinned when it comes again
-        self._asked = Offsets(pinned)
-        return self._asked
+        """Return that the query begins where the plan of its first batch finds, or has found."""
+        return UNPLANNED
 
     def stop_at_what_is_there(self) -> None:
         """From now on behave as if nothing came after what the topics hold now (Trigger.AvailableNow)."""
@@ -104,11 +86,12 @@ class StreamPlan:
         """Return the end of the batch that begins at `start`, and acknowledge everything before `start`.
 
         Args: what Spark's commit log has; the options' limits, or None for all that there is.
-        Raises InvalidInput for what is lost, unless a loss is only warned of.
+        Raises InvalidInput for what is lost, unless a loss is only warned of. Raises TopicMissing, InvalidInput where
+        a query can't begin.
         """
-        new = not self._is_planned and start in (self._asked, self._begins)
+        new = start == UNPLANNED
         if new:
-            start = self._begun(start)
+            start = self._begun()
         there = sorted(self._topics_now(start))
         starts = {topic: start.topics[topic] for topic in there if topic in start.topics}
         ends = {}
@@ -128,7 +111,7 @@ class StreamPlan:
         for topic in there:
             if topic not in start.topics:
                 with suppress(TopicMissing):
-                    fresh[topic] = self._pinned(topic, Boundary("earliest"), new_query=False)
+                    fresh[topic] = Position(self._brokers.pin(topic), delivered=False)
         found = {**ends, **fresh}
         if new:
             return Offsets(found, start.topics)
@@ -143,7 +126,6 @@ class StreamPlan:
 
         Raises InvalidInput when an end lies before its start, unless a loss is only warned of.
         """
-        self._is_planned = self._asked is not None
         if start == end:
             return []
         starts = self._starts(start, end)
@@ -165,25 +147,39 @@ class StreamPlan:
             ranges.append(Range(topic, begin, finish.entry, first=first))
         return self._split(ranges)
 
-    def _pinned(self, topic: str, start: Boundary, *, new_query: bool) -> Position:
-        return Position(self._brokers.pin(topic, start, new_query=new_query), delivered=False)
-
-    def _begun(self, start: Offsets) -> Offsets:
+    def _begun(self) -> Offsets:
         if self._begins is None:
+            topics = sorted(self._brokers.topics(all_named=True))
+            check_named(self._start, topics, "startingOffsets")
+            check_complete(self._start, topics)
+            begins = {}
             with self._brokers.beginning():
-                begins = {
-                    topic: self._brokers.begin(topic, self._start, pinned.entry)
-                    for topic, pinned in start.topics.items()
-                }
-            self._begins = Offsets({topic: Position(entry, delivered=False) for topic, entry in begins.items()})
+                for topic in topics:
+                    try:
+                        begins[topic] = Position(self._brokers.begin(topic, self._start), delivered=False)
+                    except TopicMissing:
+                        if not self._brokers.is_removed_partition(topic):
+                            raise  # else it holds nothing, and is pinned when it comes again
+            self._begins = Offsets(begins)
         return self._begins
 
     def _starts(self, start: Offsets, end: Offsets) -> Mapping[str, Position]:
         """Return where a batch begins: the first one where it was planned to, whatever Spark names since."""
-        if start == self._asked and not end.starts:
-            # A version planned it that wrote no start, and it is where the subscription stands.
-            return {topic: self._pinned(topic, self._start, new_query=False) for topic in start.topics}
-        return {**start.topics, **end.starts}
+        if start != UNPLANNED or end.starts:
+            return {**start.topics, **end.starts}
+        # A version planned it that wrote no start, and it is where the subscription stands.
+        return {topic: self._start_of_old(topic) for topic, finish in end.topics.items() if finish.delivered}
+
+    def _start_of_old(self, topic: str) -> Position:
+        try:
+            now = self._brokers.look(topic, None)
+        except TopicMissing:
+            return BEGINNING  # the task that reads it tells
+        if now.left is None:
+            return Position(now.stands, delivered=False)
+        self._lose(unknown_start(topic))
+        self._brokers.look(topic, BEGINNING)
+        return BEGINNING
 
     def _there(self) -> list[str]:
         return sorted(self._brokers.topics(all_named=False))
@@ -210,7 +206,7 @@ class StreamPlan:
         return lasts
 
     def _end(self, topic: str, start: Position) -> Position:
-        now = self._brokers.look(topic)
+        now = self._brokers.look(topic, start)
         last = now.last
         if now.made:
             self._acknowledged.pop(topic, None)
@@ -238,7 +234,7 @@ class StreamPlan:
         try:
             with suppress(DataLost):  # the task finds nothing either, and tells
                 first = self._brokers.first(topic, start.entry.next).entry
-            proven = self._pinned_starts.stored(topic, start, self._brokers.look(topic))
+            proven = self._pinned_starts.stored(topic, start, self._brokers.look(topic, start))
         except TopicMissing:
             return start, None  # the task that reads it tells
         return proven, first if proven == start else None

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from typing import Literal, Protocol
+from functools import partial
 
-from eos.errors import InvalidInput, NetworkError, TopicMissing
+from eos.errors import InvalidInput, NetworkError, Refused, TopicMissing
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.subscription import Subscription
+from eos.pulsar.net.subscription import Initial, Subscription
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary, place_of, time_of
-from eos.source.errors import DataLost, Losses
-from eos.source.offsets import before
+from eos.source.errors import DataLost, left_behind
+from eos.source.offsets import BEGINNING, Position, before
 from eos.source.options import SourceOptions
-from eos.source.ranges import Found, TopicState
+from eos.source.ports import TopicEntries
+from eos.source.ranges import TopicState
 
 log = logging.getLogger("eos.source")
 
@@ -24,43 +25,6 @@ BEFORE_ALL = EntryId(-1, -1)
 def too_old(topic: str) -> str:
     """Return the message for a broker that does not tell a position. Args: the physical topic."""
     return f"the broker does not say where a subscription stands on {topic}. It is older than Pulsar 2.10"
-
-
-class TopicEntries(Protocol):
-    """The questions to the brokers about places of a topic, apart from the subscription."""
-
-    def last(self, topic: str) -> EntryId | None:
-        """Return the last message that can be delivered now, None where there is none."""
-        ...
-
-    def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or after an entry. There must be one."""
-        ...
-
-    def before_time(self, topic: str, time_ms: int) -> EntryId:
-        """Return the entry after which all was published at that time or later."""
-        ...
-
-    def sought(self, topic: str, where: int | EntryId) -> EntryId:
-        """Return the entry after which the broker puts a cursor that is sent to a time or an entry."""
-        ...
-
-    def must_be_there(self, topic: str, place: EntryId, last: EntryId | None) -> None:
-        """Raise InvalidInput when a read is to begin with an entry past the stored ones and the next."""
-        ...
-
-    @property
-    def lose(self) -> Losses:
-        """Takes the losses that are found while a query begins."""
-        ...
-
-    def tell_lost(self, topic: str, after: EntryId, up_to: EntryId, came: EntryId) -> None:
-        """Raise DataLost, or only warn, where ledgers between two entries are lost: see `PulsarBrokers`."""
-        ...
-
-    def is_removed_partition(self, topic: str) -> bool:
-        """Whether a physical topic that is missing is a partition that its topic still has."""
-        ...
 
 
 def undeleted(cursor: Subscription) -> NetworkError | InvalidInput | None:
@@ -74,6 +38,21 @@ def undeleted(cursor: Subscription) -> NetworkError | InvalidInput | None:
     return None
 
 
+class StartGone(Exception):
+    """The subscription is missing, and so is the place where the query is to begin. It was not made again.
+
+    It is no EosError, since asking again changes nothing.
+
+    Attributes:
+        left: the entry after which the topic begins now, or with which it ends.
+    """
+
+    def __init__(self, left: EntryId) -> None:
+        """Args: as the attribute."""
+        super().__init__(left)
+        self.left = left
+
+
 class Subscriptions:
     """Joins them when they are first needed, and leaves them at the end."""
 
@@ -85,67 +64,95 @@ class Subscriptions:
         self._cursors: dict[str, Subscription] = {}
         self._ours: set[str] = set()
         self._new: set[str] = set()
+        self._made: set[str] = set()
+        self._unread: dict[str, EntryId | None] = {}
 
-    def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
-        """Make sure that the subscription exists; a new one begins at `start`. Return where it stands.
+    def begin(self, topic: str, start: Boundary) -> EntryId:
+        """Make sure that the subscription of a new query exists. Return where it stands, and the first batch begins.
 
-        An early crash may come between any two steps, and the query then asks again. So a new subscription for "latest"
-        or a time begins after everything, and is only ever moved back, to a place after all that an earlier try can
-        have read.
+        Called where Spark plans batch 0, and never where batch 0 was planned before a crash. A crash may come between
+        any two steps here, and the query then begins again. So a new subscription for "latest" or a time begins after
+        everything, and is only ever moved back, to a place after all that an earlier try can have read. A subscription
+        that was there before must stand where the query is to begin, unless it is to be reset. Else the query would
+        skip messages, or read some that it does not want.
 
-        Args:
-            new_query: whether the query has no checkpoint yet. Then a subscription that was there before must stand
-                where the query is to begin: else the query would skip messages, or read some that it does not want.
-                One that is to be reset stays as it is: Spark asks also where batch 0 was planned before a crash.
-                `begin` resets it, and the place before all that is stored stands for the one that is not known yet.
-
-        Raises TopicMissing; InvalidInput for a start that isn't there, and for a subscription that stands elsewhere.
+        Raises TopicMissing; InvalidInput for a start that isn't there, for a subscription that stands elsewhere, and
+        for one that can't be reset.
         """
-        if new_query and self._to_reset(topic):
-            return BEFORE_ALL
-        return self._found_or_made(topic, start, new_query=new_query)
-
-    def begin(self, topic: str, start: Boundary, pinned: EntryId) -> EntryId:
-        """Return where the first batch of a query begins, which Spark has not planned yet.
-
-        Args: the physical topic; where the query is to begin; what `pin` has returned.
-
-        Raises TopicMissing; InvalidInput as `pin`, and for a subscription that can't be reset.
-        """
+        pinned = self._found_or_made(topic, start)
         if self._options.reset_subscription:  # also where it was reset, and what came after that has failed
-            return self._found_or_made(topic, start, new_query=True)
+            return pinned
         if start.given and topic not in self._ours and start.where != "time" and place_of(start, topic) == "latest":
             last = self._places.last(topic)
             if last is not None and self._messages_between(topic, pinned, last, last):
                 raise self._stands_elsewhere(topic, "startingOffsets", last, pinned)
         return pinned
 
+    def pin(self, topic: str) -> EntryId:
+        """Return the place before the first message of a topic that appears while the query runs.
+
+        The subscription is made there, or moved back to it: an earlier run of the query may have left one. It has read
+        the topic where the checkpoint is an older one, or where the topic was taken out of the options for a while.
+        Raises TopicMissing.
+        """
+        self._unread.pop(topic, None)  # of a topic of this name that is gone
+        cursor = self._join(topic, "earliest")
+        last, stands = self._stands(topic)
+        if topic in self._made:
+            self._made.discard(topic)
+            return stands
+        first = self._places.sought(topic, BEFORE_ALL)
+        if stands.entry >= 0 and (left := self._places.sought(topic, stands.next)) != stands:
+            self._places.lose(left_behind(topic, stands, left))
+        elif not self._messages_between(topic, first, stands, last):
+            return stands
+        log.warning(
+            'the topic %s is new to the checkpoint, but the subscription "%s" exists and stands at %s. An earlier run '
+            "of the query has read the topic, or a command has moved the subscription. The query reads the topic from "
+            "its first stored message on. Rows that the earlier run has read come again. If messages before %s were "
+            "deleted, they are missing. The source cannot know whether there were any.",
+            *(topic, self._options.subscription, stands, first.next),
+        )
+        cursor.seek(first.next)
+        return self._stands(topic)[1]
+
     def _to_reset(self, topic: str) -> bool:
         return self._options.reset_subscription and topic not in self._ours
 
-    def _found_or_made(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
+    def _found_or_made(self, topic: str, start: Boundary) -> EntryId:
         place: EntryId | str = "time" if start.where == "time" else place_of(start, topic)
         try:
-            return self._begin(topic, place, start, new_query=new_query)
+            return self._begin(topic, place, start)
         except TopicMissing:
-            if not new_query or isinstance(place, EntryId) or not self._places.is_removed_partition(topic):
+            if isinstance(place, EntryId) or not self._places.is_removed_partition(topic):
                 raise
         # The broker has removed the partition, since it held nothing. As the official clients do, have it made again:
         # a subscription then keeps what will be written there, also while the query is stopped.
-        self._join(topic, "earliest", create=True)
-        self._ours.add(topic)
-        self._new.add(topic)
+        self._join_or_make(topic, "earliest", create=True)
         return self._stands(topic)[1]
 
-    def look(self, topic: str) -> TopicState:
-        """Return where the topic ends and the subscription stands; it is made again, at the beginning, if it is gone.
+    def look(self, topic: str, start: Position | None) -> TopicState:
+        """Return where the topic ends and the subscription stands. It is made again, at the beginning, if it is gone.
+
+        It is not made again where this would hide a loss: it would stand as if a broker had moved it, and the next run
+        would go on with what is left.
+
+        Args: the physical topic; where the next batch begins, None where that is not known.
 
         Raises TopicMissing.
         """
-        cursor = self._join(topic, "earliest")
-        last, stands = self._stands(topic)
-        made = cursor.made()
+        self._unread.pop(topic, None)
+        if start is None or not (start.delivered or start == BEGINNING):
+            self._unread[topic] = None if start is None else start.entry
+        try:
+            self._join(topic, "earliest")
+            last, stands = self._stands(topic)
+        except StartGone as gone:
+            self._cursors.pop(topic, None)
+            return TopicState(self._places.last(topic), gone.left, made=True, left=gone.left)
+        made = topic in self._made
         if made:
+            self._made.discard(topic)
             log.warning(
                 'the subscription "%s" was missing on %s. It was deleted, it expired '
                 "(subscriptionExpirationTimeMinutes), or the topic was made again. It "
@@ -156,24 +163,43 @@ class Subscriptions:
         return TopicState(last, stands, made)
 
     def unmake(self, topic: str) -> None:
-        """Delete the subscription again that a look has made."""
-        self._join(topic, "earliest").delete()
-        del self._cursors[topic]
+        """Delete the subscription again that a look has made; warn where that fails."""
+        if (error := self._deleted(topic)) is not None:
+            log.warning(
+                'the subscription "%s" on %s was missing and was made again, which hides a loss from the next run. It '
+                "could not be deleted: %s. Delete it before you start the query again.",
+                *(self._options.subscription, topic, error),
+            )
 
     def unmake_new(self) -> None:
         """Delete the subscriptions that were made for a new query, which is refused. Those that were there stay."""
+        unreached: NetworkError | InvalidInput | None = None
         for topic in sorted(self._new):
-            error = undeleted(self._cursors[topic])
-            if error is None:
-                del self._cursors[topic]
-            else:
-                log.warning(
-                    'the query never began, and its new subscription "%s" on %s could not be deleted: %s. The broker '
-                    "keeps messages for it, as backlog. Delete it, unless you start the query again.",
-                    *(self._options.subscription, topic, error),
-                )
+            if (error := unreached or self._deleted(topic)) is None:
+                continue
+            if not isinstance(error, Refused | InvalidInput):
+                unreached = error  # to ask for each of them would take as long again
+            log.warning(
+                'the query never began, and its new subscription "%s" on %s could not be deleted: %s. The broker '
+                "keeps messages for it, as backlog. Delete it, unless you start the query again.",
+                *(self._options.subscription, topic, error),
+            )
         self._ours -= self._new
         self._new = set()
+
+    def _deleted(self, topic: str) -> NetworkError | InvalidInput | None:
+        """Delete a subscription; return why it may still be there, None where it is gone."""
+        self._unread.pop(topic, None)
+        try:
+            error = undeleted(self._join(topic, "earliest"))
+        except TopicMissing:
+            error = None
+        except (NetworkError, InvalidInput) as unjoined:
+            error = unjoined
+        if error is None:
+            self._cursors.pop(topic, None)
+        self._made.discard(topic)
+        return error
 
     def joined(self, topic: str) -> Subscription | None:
         """Return the subscription of a topic if it is in use."""
@@ -189,21 +215,17 @@ class Subscriptions:
         for cursor in cursors.values():
             cursor.close()
 
-    def _begin(self, topic: str, place: EntryId | str, start: Boundary, *, new_query: bool) -> EntryId:
+    def _begin(self, topic: str, place: EntryId | str, start: Boundary) -> EntryId:
         if isinstance(place, EntryId):
             self._places.must_be_there(topic, place, self._places.last(topic))  # before a subscription is left behind
         back = self._places.before_time(topic, time_of(start, topic)) if place == "time" else None
-        if new_query and self._to_reset(topic):
+        if self._to_reset(topic):
             self._reset(topic, place, back)
-        cursor = self._join(topic, "earliest" if isinstance(place, EntryId) or place == "earliest" else "latest")
-        if cursor.made():
-            self._ours.add(topic)
-            if new_query:
-                self._new.add(topic)
+        cursor = self._join_or_make(topic, "latest" if place in ("latest", "time") else "earliest")
         last, stands = self._stands(topic)
         if topic not in self._ours:
             wanted = before(place).entry if isinstance(place, EntryId) else back
-            return self._found(topic, place, wanted, last, stands, start, new_query=new_query)
+            return self._found(topic, place, wanted, last, stands, start)
         if isinstance(place, EntryId):
             return self._forward(cursor, place)
         if place == "latest":
@@ -221,20 +243,15 @@ class Subscriptions:
         last: EntryId | None,
         stands: EntryId,
         start: Boundary,
-        *,
-        new_query: bool,
     ) -> EntryId:
         """Return where a query begins whose subscription was there before: after a crash, or of another query."""
         if place == "latest":
             if not start.given:
                 self._say_where(topic, stands)
-            return stands  # `begin` tells another query from a start of this one that crashed in its first batch
+            return stands  # `begin` tells another query from a start of this one that crashed before its first batch
         first = self._places.sought(topic, BEFORE_ALL)
         wanted = first if wanted is None else wanted
         if not self._messages_between(topic, wanted, stands, last):
-            return stands
-        if not new_query:
-            self._say_where(topic, stands)
             return stands
         if isinstance(place, EntryId) and stands < wanted and not self._messages_between(topic, first, stands, last):
             return self._forward(self._cursors[topic], place)  # our own: a crash came before it was moved
@@ -309,9 +326,35 @@ class Subscriptions:
             raise InvalidInput(too_old(topic))
         return last, stands
 
-    def _join(self, topic: str, initial: Literal["earliest", "latest"], *, create: bool = False) -> Subscription:
+    def _join_or_make(self, topic: str, initial: Initial, *, create: bool = False) -> Subscription:
+        """Join the subscription of a new query, and note if the query makes it, or perhaps does: no answer says so."""
+        if create:
+            self._made.add(topic)
+        try:
+            return self._join(topic, initial, create=create)
+        except (Refused, TopicMissing):
+            self._made.discard(topic)
+            raise
+        finally:
+            if topic in self._made:
+                self._made.discard(topic)
+                self._ours.add(topic)
+                self._new.add(topic)
+
+    def _join(self, topic: str, initial: Initial, *, create: bool = False) -> Subscription:
         if topic not in self._cursors:
+            name, missing = self._options.subscription, partial(self._is_missing, topic)
             self._cursors[topic] = self._client.subscription(
-                topic, self._options.subscription, initial=initial, watched=True, create=create
+                topic, name, initial=initial, missing=missing, create=create
             )
         return self._cursors[topic]
+
+    def _is_missing(self, topic: str) -> None:
+        """Note that a join is about to make the subscription. Raises StartGone where it must not."""
+        if topic in self._unread:
+            pinned = self._unread[topic]
+            # Asked before it is made: a kill, or a question without an answer, then leaves nothing that hides the loss.
+            left = self._places.sought(topic, BEFORE_ALL if pinned is None else pinned.next)
+            if left != pinned:
+                raise StartGone(left)
+        self._made.add(topic)

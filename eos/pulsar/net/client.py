@@ -330,7 +330,7 @@ class Client(Closing):
         name: str,
         *,
         initial: Initial,
-        watched: bool = False,
+        missing: Callable[[], None] | None = None,
         create: bool = False,
         alone: bool = False,
     ) -> Subscription:
@@ -340,14 +340,16 @@ class Client(Closing):
             name: of the subscription.
             initial: where a new one begins: at the "earliest" message, after the "latest", or after an entry. One that
                 exists keeps its place, except that it moves up to the place after that entry.
-            watched: whether each join first asks if the subscription exists, so that `made` can tell. Default False.
+            missing: called before a join makes the subscription, also when a lost connection is made again. What it
+                raises keeps the subscription from being made. Whether a call was followed by a subscription is unknown
+                where the join fails. Default: no join asks whether the subscription exists.
             create: whether the broker may make a topic that is missing. Default False.
             alone: whether it is of type Exclusive, which readers need as well. Default: Failover where that is allowed.
 
         Raises TopicMissing.
         """
         finder, name_of_topic = self._finder, full_name(topic)
-        return Subscription(finder, name_of_topic, name, initial, watched=watched, create=create, alone=alone)
+        return Subscription(finder, name_of_topic, name, initial, missing=missing, create=create, alone=alone)
 
     def position_of(self, topic: str, place: EntryId | int, subscription: str = "eos-position") -> EntryId | None:
         """Return the entry after which the broker puts a cursor that is sent to an entry or a time (ms since 1970).

@@ -266,7 +266,7 @@ class RetainingSubscription(Subscriber[ConsumerSession]):
         initial: Literal["earliest", "latest"] = "earliest",
         *,
         alone: bool = False,
-        watched: bool = False,
+        missing: Callable[[], None] | None = None,
         create: bool = False,
     ) -> None:
         """Use `Client.hold`, `Client.subscription` or `Client.is_held`."""
@@ -274,19 +274,12 @@ class RetainingSubscription(Subscriber[ConsumerSession]):
         self.subscription = subscription
         self._latest = initial == "latest"
         self._alone = alone
-        self._watched = watched
+        self._missing = missing
         self._create = create
-        self._made = False
 
     @property
     def _any_type(self) -> bool:
         return not self._alone  # of type Failover others could join beside
-
-    def made(self) -> bool:
-        """Return whether a join since the last call made the subscription. Only a watched hold knows; else False."""
-        with self._turn:
-            made, self._made = self._made, False
-            return made
 
     def join(self) -> None:
         """Subscribe now; a new subscription holds everything, or with `initial` "latest" what comes from now on."""
@@ -340,12 +333,16 @@ class RetainingSubscription(Subscriber[ConsumerSession]):
         self._leave(unsubscribe=True)
 
     def _join_once(self) -> tuple[ConsumerSession, Connection]:
-        missing = self._watched and not self._create and not Probe(self._finder, self.topic, self.subscription).exists()
-        joined = self._join_behind_probe() if missing else super()._join_once()
-        self._made |= missing
+        joined = self._join_where_missing()
         self._create = False
         self._latest = False  # a subscription that a later join makes must not skip what came since this one
         return joined
+
+    def _join_where_missing(self) -> tuple[ConsumerSession, Connection]:
+        if self._missing is None or self._create or Probe(self._finder, self.topic, self.subscription).exists():
+            return super()._join_once()
+        self._missing()
+        return self._join_behind_probe()
 
     def _join_behind_probe(self) -> tuple[ConsumerSession, Connection]:
         """Join, once the broker has dropped what the probe left: it does so a moment after it has confirmed."""

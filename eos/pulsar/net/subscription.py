@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
@@ -28,13 +29,13 @@ class Subscription(Closing):
         name: str,
         initial: Initial,
         *,
-        watched: bool = False,
+        missing: Callable[[], None] | None = None,
         create: bool = False,
         alone: bool = False,
     ) -> None:
         """Use `Client.subscription`."""
         place: Literal["earliest", "latest"] = "latest" if initial == "latest" else "earliest"
-        self._hold = RetainingSubscription(finder, topic, name, place, alone=alone, watched=watched, create=create)
+        self._hold = RetainingSubscription(finder, topic, name, place, alone=alone, missing=missing, create=create)
         self._hold.join()
         if isinstance(initial, EntryId):
             try:
@@ -43,10 +44,6 @@ class Subscription(Closing):
                 with suppress(NetworkError):
                     self.close()  # nobody else can: the caller gets no cursor
                 raise
-
-    def made(self) -> bool:
-        """Return whether this cursor has made the subscription since the last call. False where it is not watched."""
-        return self._hold.made()
 
     def acknowledge(self, entry: EntryId) -> None:
         """Let go of this entry, whole, and of everything before it. One that is acknowledged already changes nothing.

@@ -38,6 +38,10 @@ class Query:
         """Return the messages of one micro-batch."""
         return read(self.brokers, self.plan.ranges(start, until), self.lose)
 
+    def begins(self) -> Offsets:
+        """Plan the first micro-batch, and return where it begins."""
+        return Offsets(self.latest(self.plan.first()).starts)
+
     def latest(self, start: Offsets) -> Offsets:
         """Return the end of the next micro-batch, within the limits."""
         return self.plan.latest(start, self.options.limits)

@@ -37,10 +37,10 @@ def test_a_query_that_asks_again_begins_at_the_same_place(
         time.sleep(0.01)
         options = {"startingTime": str(int(time.time() * 1000))}
         time.sleep(0.01)
-    first = run(topic=topic, **options).plan.first()
+    first = run(topic=topic, **options).begins()
     write(ours, topic, "c", "d")
     query = run(topic=topic, **options)
-    assert query.plan.first() == first
+    assert query.begins() == first
     assert query.behind(first) == (["a", "b", "c", "d"] if start == "earliest" else ["c", "d"])
 
 
@@ -53,7 +53,7 @@ def test_a_place_at_the_end_of_a_ledger_stays_when_the_ledger_is_closed(
     time.sleep(0.01)
     now = str(int(time.time() * 1000))
     options = {"startingTime": now} if start == "time" else {}
-    run(topic=topic, **options).plan.first()
+    run(topic=topic, **options).begins()
     admin("PUT", topic, "unload")
     write(ours, topic, "b", "c")
     again = run(topic=topic, **options)
@@ -69,21 +69,21 @@ def test_latest_keeps_a_transaction_whole_that_is_open_at_the_start(
     with ours.producer(topic) as producer:
         producer.send_record(b"one half", held)
         query = run(topic=topic, startingOffsets="latest")
-        first = query.plan.first()
+        first = query.begins()
         producer.send_record(b"other half", held)
     end(ours, held, commit=True)
     assert query.behind(first) == ["one half", "other half"]
-    assert run(topic=topic, startingOffsets="latest").plan.first() == first
+    assert run(topic=topic).begins() == first
 
 
 def test_an_empty_topic_is_read_from_its_beginning_whatever_the_start(
     run: Run, ours: Client, make_topic: MakeTopic
 ) -> None:
     topic = make_topic("empty", 2)
-    first = run(topic=topic).plan.first()
+    first = run(topic=topic).begins()
     write(ours, f"{topic}-partition-1", "a")
     again = run(topic=topic)
-    assert again.plan.first() == first
+    assert again.begins() == first
     assert again.behind(first) == ["a"]
 
 
@@ -92,16 +92,16 @@ def test_a_query_begins_at_the_entries_that_are_named(run: Run, ours: Client, ma
     at = write(ours, f"{topic}-partition-0", "a", "b", "c")
     write(ours, f"{topic}-partition-1", "x", "y")
     named = json.dumps({f"{topic}-partition-0": str(at[1]), topic: "earliest"})
-    first = run(topic=topic, startingOffsets=named).plan.first()
+    first = run(topic=topic, startingOffsets=named).begins()
     query = run(topic=topic, startingOffsets=named)
-    assert query.plan.first() == first
+    assert query.begins() == first
     assert query.behind(first) == ["b", "c", "x", "y"]
     later = json.dumps({f"{topic}-partition-0": str(at[0]), topic: "earliest"})
     with pytest.raises(
         InvalidInput,
         match=rf"begins after .* on {topic}.*, but the subscription 'job' exists already and stands at {at[0]}",
     ):
-        run(topic=topic, startingOffsets=later).plan.first()
+        run(topic=topic, startingOffsets=later).begins()
 
 
 def test_a_start_behind_the_end_is_refused_and_the_next_entry_is_not(
@@ -109,7 +109,7 @@ def test_a_start_behind_the_end_is_refused_and_the_next_entry_is_not(
 ) -> None:
     """An entry of another cluster, or of the topic that had this name before: all that comes would count as read."""
     topic = make_topic("behind")
-    empty = run(topic=topic, startingOffsets="earliest").plan.first().topics[topic].entry
+    empty = run(topic=topic, startingOffsets="earliest").begins().topics[topic].entry
 
     def starts(where: EntryId, subscription: str = "named") -> list[str]:
         query = run(topic=topic, subscription=subscription, startingOffsets=json.dumps({topic: str(where)}))
@@ -169,7 +169,7 @@ def test_what_lies_before_the_start_is_released_and_the_start_is_kept(
     topic = make_topic("released")
     places = write(ours, topic, "a", "b", "c")
     query = run(topic=topic, startingOffsets="earliest")
-    first = query.plan.first()
+    first = query.begins()
     done = query.latest(first)
     assert done.topics == {topic: Position(places[-1])}
     with ours.subscription(topic, "job", initial="earliest") as cursor:
@@ -183,7 +183,7 @@ def test_what_lies_before_the_start_is_released_and_the_start_is_kept(
 
 def test_a_missing_topic_is_named(run: Run) -> None:
     with pytest.raises(TopicMissing, match="no-such-topic does not exist"):
-        run(topic="no-such-topic").plan.first()
+        run(topic="no-such-topic").begins()
 
 
 def test_a_cut_range_ends_with_a_message_behind_aborted_entries_and_ledgers(
@@ -231,7 +231,7 @@ def test_a_pattern_takes_topics_as_they_appear(run: Run, ours: Client, make_topi
     stem = f"pattern{uuid.uuid4().hex[:8]}"
     one, hidden = make_topic(f"{stem}-a", 2), make_topic(f"__{stem}")
     query = run(topicsPattern=f"(__)?{stem}-.*", startingOffsets="latest")
-    first = query.plan.first()
+    first = query.begins()
     assert sorted(first.topics) == [f"{one}-partition-0", f"{one}-partition-1"]
     assert hidden not in first.topics
     write(ours, f"{one}-partition-1", "a")

@@ -40,7 +40,7 @@ def test_a_new_query_has_partitions_made_again_and_keeps_what_is_written_there(
     run: Run, ours: Client, idle: str, pulsar: Any, start: str
 ) -> None:
     query = run(topic=idle, startingOffsets=start)
-    first = query.plan.first()
+    first = query.begins()
     query.brokers.close()
     partitions = [f"{idle}-partition-{number}" for number in range(3)]
     assert sorted(first.topics) == partitions
@@ -55,7 +55,7 @@ def test_a_partition_that_is_removed_between_two_runs_is_no_loss_while_nothing_o
 ) -> None:
     topic = make_topic("between", 2)
     query = run(topic=topic, startingOffsets="earliest")
-    start = query.plan.first()
+    start = query.begins()
     query.brokers.close()
     write(ours, f"{topic}-partition-0", "a")
     remove(f"{topic}-partition-1", admin)
@@ -102,7 +102,7 @@ def test_a_partition_that_is_missing_at_a_trigger_is_read_when_it_is_there_again
     run: Run, ours: Client, idle: str
 ) -> None:
     query: Query = run(topicsPattern=idle, startingOffsets="latest")
-    start = query.plan.first()
+    start = query.begins()
     query.plan.stop_at_what_is_there()
     write(ours, f"{idle}-partition-0", "later")
     assert query.latest(start).topics == start.topics
@@ -115,7 +115,7 @@ def test_a_topic_of_a_pattern_whose_partitions_are_all_removed_is_no_loss(
     topic = make_topic("unlisted", 1)
     pattern = f"{topic}.*"
     query = run(topicsPattern=pattern, startingOffsets="earliest")
-    start = query.plan.first()
+    start = query.begins()
     query.brokers.close()
     remove(f"{topic}-partition-0", admin)
     query = run(topicsPattern=pattern)

@@ -25,6 +25,7 @@ from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.batch_plan import batch_ranges
 from eos.source.brokers import PulsarBrokers
+from eos.source.offsets import Offsets
 from eos.source.options import parse_options
 from eos.source.range_reader import read_range
 from eos.source.ranges import Range
@@ -209,7 +210,7 @@ def _history(broker: LocalPulsar, client: Client, means: str, seed: str) -> str:
             raise InvalidInput(what)
 
     plan = StreamPlan(brokers, options.start, fail_on_data_loss=not careless, warn=outcome.told.append)
-    begin = plan.first() if stream and not idle else None
+    begin = Offsets(plan.latest(plan.first(), None).starts) if stream and not idle else None
     try:
         if idle:
             where.write(range(-1, 0), dice)

@@ -109,7 +109,7 @@ LOSS = "none of the entries .* came, and .* (can no longer be read|is stored and
 def test_lost_entries_of_a_ledger_are_a_loss_of_tables_streams_and_looks(topic: LossyTopic, segments: Segments) -> None:
     stream = topic.options | {"startingOffsets": "earliest", "subscription": "job", "failOnDataLoss": "false"}
     query = Query(parse_options(stream, "stream"))
-    first = query.plan.first()
+    first = query.begins()
     lose(topic, segments)
     for ranges in topic.ranges, topic.planned():
         told: list[str] = []

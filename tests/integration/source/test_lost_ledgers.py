@@ -117,7 +117,7 @@ def test_a_lost_ledger_at_an_end_that_is_named_is_a_loss(lossy: LossyTopic, ends
 def test_a_stream_that_comes_to_a_lost_ledger_ends_with_a_loss_or_a_warning(lossy: LossyTopic) -> None:
     given = lossy.options | {"startingOffsets": "earliest", "subscription": "job"}
     query = Query(parse_options(given, "stream"))
-    first = query.plan.first()
+    first = query.begins()
     lose(lossy, 1)
     with pytest.raises(InvalidInput, match="is gone, and the broker passes over it"):
         query.behind(first)
@@ -134,13 +134,13 @@ def test_a_stream_that_has_read_nothing_yet_does_not_begin_after_a_lost_ledger_i
     """The broker acknowledges a lost ledger for each subscription, so that the query's own stands after it."""
     given = lossy.options | {"startingOffsets": "earliest", "subscription": "job"}
     query = Query(parse_options(given, "stream"))
-    first = query.plan.first()
+    first = query.begins()
     lose(lossy, 0)
     with pytest.raises(InvalidInput, match="is gone, and the broker passes over it"):
         query.behind(first)
     query.brokers.close()
     with pytest.raises(InvalidInput, match="is gone, and the broker passes over it"):
-        Query(parse_options(given, "stream")).plan.first()
+        Query(parse_options(given, "stream")).begins()
     again = Query(parse_options(given | {"failOnDataLoss": "false"}, "stream"))
     assert again.behind(again.plan.first()) == [*ROWS[1], *ROWS[2]]
     assert "is gone, and the broker passes over it" in caplog.text

@@ -26,7 +26,7 @@ def test_a_prefix_makes_one_subscription_for_the_same_topics(pulsar: Any, make_t
     def begin(**topics: str) -> None:
         given = {"service.url": pulsar.service_url, "subscriptionPrefix": "job", "startingOffsets": "earliest"}
         query = Query(parse_options(given | topics, "stream"))
-        query.plan.first()
+        query.begins()
         query.brokers.close()
 
     begin(topic=one)

@@ -50,7 +50,7 @@ def test_a_topic_of_a_pattern_that_is_made_again_is_read_from_its_beginning(
     write(ours, topic, "old")
     options = {"startingTime": "32503680000000"} if begins == "time" else {"startingOffsets": "latest"}
     query = careless(run, topicsPattern=topic, **options)
-    start = query.plan.first()
+    start = query.begins()
     write(ours, topic, "a")
     read = query.latest(start)
     assert query.read(start, read) == ["a"]
@@ -67,7 +67,7 @@ def test_a_subscription_that_is_deleted_while_a_query_runs_keeps_what_is_not_rea
     run: Run, ours: Client, trimmed: str, admin: Admin
 ) -> None:
     query = run(topic=trimmed, startingOffsets="latest")
-    start = query.plan.first()
+    start = query.begins()
     write(ours, trimmed, "a", "b")
     read = query.latest(start)
     assert query.read(start, read) == ["a", "b"]
@@ -89,7 +89,7 @@ def test_a_topic_that_is_made_again_before_its_first_message_was_read_is_a_loss(
 ) -> None:
     topic = make_topic("early")
     query = run(topic=topic, startingOffsets="latest")
-    start = query.plan.first()
+    start = query.begins()
     assert query.latest(start).topics == start.topics
     write(ours, topic, "x1", "x2", "x3")
     admin("DELETE", topic, "?force=true")
@@ -110,7 +110,7 @@ def test_a_batch_that_is_read_again_sees_that_the_topic_was_made_again(
 ) -> None:
     topic = make_topic("replayed")
     query = run(topic=topic, startingOffsets="latest")
-    start = query.plan.first()
+    start = query.begins()
     write(ours, topic, "x1")
     end = query.latest(start)
     admin("DELETE", topic, "?force=true")
@@ -124,7 +124,7 @@ def test_a_subscription_that_is_deleted_between_two_runs_is_no_loss_while_the_me
     run: Run, ours: Client, trimmed: str, admin: Admin, caplog: pytest.LogCaptureFixture
 ) -> None:
     query = run(topic=trimmed, startingOffsets="latest")
-    start = query.plan.first()
+    start = query.begins()
     query.brokers.close()
     write(ours, trimmed, "a")
     admin("DELETE", trimmed, REMOVED)
@@ -138,7 +138,7 @@ def test_a_subscription_that_is_deleted_between_two_runs_is_a_loss_once_the_ledg
     run: Run, ours: Client, trimmed: str, admin: Admin, pulsar: Any
 ) -> None:
     query = run(topic=trimmed, startingOffsets="latest")
-    start = query.plan.first()
+    start = query.begins()
     query.brokers.close()
     (lost,) = write(ours, trimmed, "lost")
     admin("DELETE", trimmed, REMOVED)
@@ -177,15 +177,15 @@ def test_a_new_query_that_is_refused_leaves_no_subscription_where_it_came_by(
     behind = EntryId(last.ledger, last.entry + 9)
     query = run(topics=f"{made},{kept}", startingOffsets=json.dumps({made: f"{first.ledger}:-1", kept: str(behind)}))
     with pytest.raises(InvalidInput, match=f"begins at {behind} on {kept}, but the topic ends with {last}"):
-        query.plan.first()
+        query.begins()
     assert [subscriptions(pulsar.admin_url, topic) for topic in (made, kept)] == [[], []]
     other_query(run, ours, kept)
     query = run(topics=f"{made},{kept}", startingOffsets="earliest")
     with pytest.raises(InvalidInput, match="stands at"):
-        query.plan.first()
+        query.begins()
     assert [subscriptions(pulsar.admin_url, topic) for topic in (made, kept)] == [[], ["job"]]
     query = run(topic=made, startingOffsets=json.dumps({made: f"{first.ledger}:-1"}))
-    start = query.plan.first()
+    start = query.begins()
     assert query.behind(start) == ["a", "b"]
     assert Offsets.from_json(json.loads(json.dumps(start.as_json()))) == start
     assert subscriptions(pulsar.admin_url, made) == ["job"]
@@ -194,7 +194,7 @@ def test_a_new_query_that_is_refused_leaves_no_subscription_where_it_came_by(
 def other_query(run: Run, ours: Client, topic: str) -> list[EntryId]:
     """Let a query read "a" and "b", and be gone with its checkpoint; return where the messages are."""
     query = run(topic=topic, startingOffsets="earliest")
-    start = query.plan.first()
+    start = query.begins()
     places = write(ours, topic, "a", "b")
     assert query.latest(query.latest(start)) == query.latest(start)
     query.brokers.close()
@@ -215,10 +215,10 @@ def test_a_new_query_whose_subscription_stands_elsewhere_is_refused_with_both_wa
     words = f"on {topic}, but the subscription 'job' exists already.*another subscription.*resetSubscription=true"
     for _ in range(2):
         with pytest.raises(InvalidInput, match=words):
-            run(topic=topic, **given).plan.first()
+            run(topic=topic, **given).begins()
     query = run(topic=topic, resetSubscription="true", **given)
-    start = query.plan.first()
-    assert query.plan.first() == start, "asked for twice"
+    start = query.begins()
+    assert query.begins() == start, "asked for twice"
     assert query.behind(start) == ["a", "b", "c"]
     query.brokers.close()
     again = run(topic=topic, **given)
@@ -233,7 +233,7 @@ def test_a_new_query_that_names_a_later_entry_does_not_skip_what_another_has_not
     *_, last = write(ours, topic, "d", "e")
     given = {"topic": topic, "startingOffsets": json.dumps({topic: str(last)})}
     with pytest.raises(InvalidInput, match=r"exists already.*resetSubscription=true"):
-        run(**given).plan.first()
+        run(**given).begins()
     query = run(resetSubscription="true", **given)
     assert query.behind(query.plan.first()) == ["e"]
 
@@ -247,9 +247,8 @@ def test_a_new_query_that_names_latest_does_not_go_on_where_another_stands(
     given = {"topic": topic, "startingOffsets": json.dumps({topic: "latest"}) if named else "latest"}
     for _ in range(2):
         query = run(**given)
-        start = query.plan.first()
         with pytest.raises(InvalidInput, match=r"begins after .* exists already.*Leave startingOffsets out"):
-            query.latest(start)
+            query.begins()
     query = run(resetSubscription="true", **given)
     end = query.latest(query.plan.first())
     query.brokers.close()
@@ -285,7 +284,7 @@ def test_a_reset_is_not_done_again_once_the_first_batch_was_planned(
     start = query.plan.first()
     query.latest(start)
     write(ours, trimmed, "m1", "m2", "m3")
-    end = query.latest(start)
+    end = query.latest(start)  # the driver had died before Spark logged the other end
     query.brokers.close()
     write(ours, trimmed, *more)
     for _ in range(2):
@@ -302,7 +301,7 @@ def test_a_reset_is_not_done_again_once_the_first_batch_was_planned(
 def test_a_subscription_that_a_consumer_has_joined_is_not_reset(run: Run, ours: Client, make_topic: MakeTopic) -> None:
     topic = make_topic("in-use")
     write(ours, topic, "a")
-    run(topic=topic, startingOffsets="latest").plan.first()
+    run(topic=topic, startingOffsets="latest").begins()
     query = run(topic=topic, startingOffsets="earliest", resetSubscription="true")
     start = query.plan.first()
     with pytest.raises(InvalidInput, match=r"resetSubscription=true must not move .* A consumer is connected"):
@@ -313,7 +312,7 @@ def test_the_first_chunk_of_a_message_stays_stored_until_the_message_was_read(
     run: Run, produce: Produce, trimmed: str, admin: Admin, pulsar: Any
 ) -> None:
     query = run(topic=trimmed, startingOffsets="earliest")
-    position = query.plan.first()
+    position = query.begins()
 
     def send(number: int | None) -> EntryId:
         producer = produce(trimmed)

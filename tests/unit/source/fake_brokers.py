@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from eos.errors import InvalidInput, TopicMissing
+from eos.errors import EosError, TopicMissing
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary
 from eos.source.errors import DataLost, lost
-from eos.source.offsets import BEGINNING
+from eos.source.offsets import BEGINNING, Position
 from eos.source.ranges import Found, TopicState
 
 
@@ -45,9 +45,11 @@ class FakeBrokers:
         unselected: topics that the options do not select.
         made: topics on which the subscription had to be made again.
         unmade: topics on which that was undone.
+        gone_with_start: topics on which the subscription is gone, and the start too.
+        remade: those of them on which the subscription was made again all the same.
         lost: topics whose messages are gone when one is looked for.
         reset: where a subscription is moved to when the first batch is planned; None where it is not.
-        refused: topics on which a new query may not begin: where it stands, or where its first batch is planned.
+        refused: the errors with which a new query may not begin, by topic.
         given_up: how often a new query was refused, and its subscriptions were deleted.
     """
 
@@ -59,11 +61,14 @@ class FakeBrokers:
         self.unselected: list[str] = []
         self.made: list[str] = []
         self.unmade: list[str] = []
+        self.gone_with_start: list[str] = []
+        self.remade: list[str] = []
         self.lost: list[str] = []
         self.reset: EntryId | None = None
-        self.refused: dict[str, str] = {}
+        self.refused: dict[str, Exception] = {}
         self.given_up = 0
-        self.pins: list[tuple[str, Boundary]] = []
+        self.begun: list[tuple[str, Boundary]] = []
+        self.pins: list[str] = []
         self.acknowledged: list[tuple[str, EntryId]] = []
         self.probes: list[tuple[str, EntryId]] = []
         self.places: list[str] = []
@@ -74,29 +79,34 @@ class FakeBrokers:
     def selects(self, topic: str) -> bool:
         return topic not in self.unselected
 
-    def pin(self, topic: str, start: Boundary, *, new_query: bool) -> EntryId:
+    def begin(self, topic: str, start: Boundary) -> EntryId:
         self._must_be_there(topic)
-        self._refuse(topic, "pin")
-        self.pins.append((topic, start))
-        return BEGINNING.entry if new_query and self.reset is not None else self.held[topic].stands
-
-    def begin(self, topic: str, start: Boundary, pinned: EntryId) -> EntryId:
-        self._refuse(topic, "begin")
+        self._refuse(topic)
+        self.begun.append((topic, start))
         if self.reset is not None:
             self.held[topic].stands = self.reset
-            return self.reset
-        return pinned
+        return self.held[topic].stands
+
+    def pin(self, topic: str) -> EntryId:
+        self._must_be_there(topic)
+        self.pins.append(topic)
+        return self.held[topic].stands
 
     @contextmanager
     def beginning(self) -> Iterator[None]:
         try:
             yield
-        except InvalidInput:
+        except EosError:
             self.given_up += 1
             raise
 
-    def look(self, topic: str) -> TopicState:
-        return TopicState(self.last(topic), self.held[topic].stands, topic in self.made)
+    def look(self, topic: str, start: Position | None) -> TopicState:
+        last, left = self.last(topic), self.held[topic].place
+        if topic in self.gone_with_start and start != BEGINNING:
+            return TopicState(last, left or START, made=True, left=left or START)
+        if topic in self.gone_with_start:
+            self.remade.append(topic)
+        return TopicState(last, self.held[topic].stands, topic in self.made)
 
     def unmake(self, topic: str) -> None:
         self.unmade.append(topic)
@@ -121,9 +131,9 @@ class FakeBrokers:
     def release(self, topic: str, start: EntryId) -> None:
         self.acknowledged.append((topic, EntryId(start.ledger, start.entry - 1)))
 
-    def _refuse(self, topic: str, step: str) -> None:
-        if self.refused.get(topic) == step:
-            raise InvalidInput(f"no query begins on {topic}")
+    def _refuse(self, topic: str) -> None:
+        if topic in self.refused:
+            raise self.refused[topic]
 
     def _must_be_there(self, topic: str) -> None:
         if topic in (*self.deleted, *self.gone):

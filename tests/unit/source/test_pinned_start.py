@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
-from eos.errors import InvalidInput
+from eos.errors import InvalidInput, Unanswered
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.boundaries import Boundary
-from eos.source.offsets import Offsets, Position
+from eos.source.errors import DataLost
+from eos.source.offsets import BEGINNING, Offsets, Position
+from eos.source.ranges import Range
 from eos.source.stream_plan import StreamPlan
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
+from tests.unit.source.memory_cluster import Job, MemoryCluster, StoredTopic, gone_with_messages
+from tests.unit.source.test_stream_plan import Plan, offsets
 
 START = Offsets({"t": Position(at("8:99"), delivered=False)})
 
@@ -33,6 +39,44 @@ class Idle:
         """Close and delete ledger 8: the broker moves the subscription before the next one."""
         topic = self.brokers.held["t"]
         topic.delivered, topic.stands, topic.place = list(left), at("9:-1"), at("9:-1")
+
+
+@pytest.mark.parametrize(
+    ("stands", "place", "made", "words"),
+    [
+        ("5:-1", None, False, None),
+        ("9:-1", None, False, None),
+        ("5:-1", "5:8", True, None),
+        ("5:9", "5:8", False, None),
+        ("3:-1", "5:2", False, "another cluster"),
+        ("9:-1", "9:-1", True, "subscription was gone"),
+        ("9:-1", "9:-1", None, "subscription was gone"),
+        ("9:4", "9:-1", False, "subscription was moved to 9:4"),
+    ],
+)
+def test_a_pinned_start_must_still_be_there_unless_the_subscription_stands_at_it(
+    stands: str, place: str | None, made: bool | None, words: str | None
+) -> None:
+    brokers = FakeBrokers(t=FakeTopic(entries(9, 0, 6), stands=at(stands), place=at(place) if place else None))
+    brokers.made = ["t"] if made else []
+    brokers.gone_with_start = ["t"] if made is None else []
+    start = offsets(t="pinned 5:-1" if stands == "5:-1" and not made else "pinned 5:8")
+    if words is None:
+        assert Plan(brokers).latest(start, None) == offsets(t="9:6")
+        assert brokers.unmade == []
+        return
+    end = offsets(t="9:6")
+    with pytest.raises(InvalidInput, match=words):
+        Plan(brokers).latest(start, None)
+    with pytest.raises(InvalidInput, match=words):
+        Plan(brokers).ranges(start, end)
+    assert brokers.unmade == (["t"] * 2 if made else []), "a subscription that was made would hide the loss"
+    assert brokers.remade == []
+    careless = Plan(brokers, fail=False)
+    assert careless.latest(start, None) == end
+    assert careless.ranges(start, end) == [Range("t", BEGINNING, at("9:6"))]
+    assert words in careless.warnings[0]
+    assert bool(brokers.remade) == (made is None), "once the loss is accepted"
 
 
 def test_a_subscription_that_moved_past_a_ledger_that_is_gone_is_spoken_of_once() -> None:
@@ -123,3 +167,70 @@ def test_a_partition_that_is_gone_is_a_loss_where_a_message_was_seen_in_it(seen:
     (warning,) = query.warnings
     assert "partition t is gone" in warning
     assert "If somebody has deleted it, the messages that were written to it since the query began are lost" in warning
+
+
+@pytest.mark.parametrize("news", [True, False])
+def test_a_subscription_that_is_lost_after_its_move_was_spoken_of_is_a_loss(news: bool) -> None:
+    """It had been moved to the place where the topic begins now."""
+    query = Idle()
+    topic = query.brokers.held["t"]
+    if news:
+        query.ledger_is_gone(at("9:0"))
+    else:
+        topic.stands, topic.place = at("9:-1"), at("8:99")
+    query.plan.latest(START, None)
+    assert len(query.warnings) == news
+    topic.place = at("9:-1")
+    query.brokers.gone_with_start = ["t"]
+    with pytest.raises(InvalidInput, match="subscription was gone"):
+        query.plan.latest(START, None)
+
+
+class Killed(BaseException):
+    """The driver's end."""
+
+
+BREAKS: dict[str, BaseException] = {"killed": Killed(), "no answer": Unanswered("no answer")}
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("error", BREAKS.values(), ids=BREAKS)
+@pytest.mark.parametrize("step", ["position on", "subscribe to", "answer to subscribe to", "last of", "delete on"])
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+@pytest.mark.parametrize("running", [False, True])
+def test_a_lost_subscription_whose_start_is_gone_too_is_a_loss_however_a_run_ends_that_finds_it(
+    running: bool, start: str, step: str, error: BaseException
+) -> None:
+    """Nothing but the missing subscription shows the loss. So it must not be made again until the loss is accepted."""
+    topic = StoredTopic({5: 10, 6: 10})
+    job = Job(MemoryCluster(t=topic), {"topic": "t", "startingOffsets": start})
+    job.start().trigger(dies=start == "earliest")
+    topic.write(8, 5)
+    gone_with_messages(topic)
+    if not running:
+        job.start()
+    job.cluster.fails = {f"{step} persistent://public/default/t": [error] * 9}
+    with pytest.raises((DataLost, Killed, Unanswered)):
+        job.drain()
+    assert topic.subscriptions == {}
+    job.cluster.fails = {}
+    for _ in range(2):
+        with pytest.raises(DataLost, match="subscription was gone"):
+            job.start().drain()
+    with suppress(DataLost):  # the end of batch 0 is gone too, which the task finds
+        job.start(failOnDataLoss="false").drain()
+    assert "subscription was gone" in job.told[0]
+    assert topic.subscriptions["job"] <= at("8:3"), "it keeps what is left"
+
+
+def test_the_newest_message_is_looked_for_without_a_lost_subscription_made_again() -> None:
+    """Spark asks for it after each plan, and the next plan tells the loss."""
+    topic = StoredTopic({5: 10, 6: 10})
+    job = Job(MemoryCluster(t=topic), {"topic": "t"}).start()
+    job.trigger()
+    topic.write(8, 5)
+    gone_with_messages(topic)
+    assert job.plan.newest().topics == offsets(**{"persistent://public/default/t": "8:4"}).topics
+    assert topic.subscriptions == {}
+    with pytest.raises(DataLost, match="subscription was gone"):
+        job.trigger()

@@ -9,7 +9,7 @@ import pytest
 from eos.errors import InvalidInput
 from eos.source.batch_pace import Limits
 from eos.source.boundaries import Boundary
-from eos.source.offsets import BEGINNING, Offsets, Position
+from eos.source.offsets import BEGINNING, UNPLANNED, Offsets, Position
 from eos.source.ranges import Range
 from eos.source.stream_plan import StreamPlan, shares
 from tests.unit.source.fake_brokers import FakeBrokers, FakeTopic, at, entries
@@ -29,12 +29,16 @@ def offsets(**positions: str) -> Offsets:
     return Offsets({topic: Position.parse(text) for topic, text in positions.items()})
 
 
-def test_a_new_query_begins_where_the_subscription_stands_however_often_it_asks() -> None:
+def test_where_a_query_begins_is_looked_at_when_its_first_batch_is_planned() -> None:
+    """Spark asks also where batch 0 was planned before a crash: nothing may move then, nor be refused."""
     brokers = FakeBrokers(t=FakeTopic(entries(5, 0, 3), stands=at("5:3")))
-    assert Plan(brokers).first() == offsets(t="pinned 5:3")
-    brokers.held["t"].delivered += entries(5, 4, 9)
-    assert Plan(brokers).first() == offsets(t="pinned 5:3")
-    assert brokers.pins == [("t", LATEST)] * 2
+    plan = Plan(brokers)
+    assert plan.first() == UNPLANNED == logged(UNPLANNED)
+    assert brokers.begun == []
+    for _ in range(2):
+        assert plan.latest(plan.first(), None).starts == offsets(t="pinned 5:3").topics
+        brokers.held["t"].delivered += entries(5, 4, 9)
+    assert brokers.begun == [("t", LATEST)]
 
 
 def logged(end: Offsets) -> Offsets:
@@ -70,10 +74,8 @@ def test_a_subscription_is_reset_once_the_first_batch_is_planned_and_not_for_one
     brokers.reset = at("5:6")
     plan = Plan(brokers)
     start = plan.first()
-    assert start == plan.first() == offsets(t="beginning")
     assert brokers.held["t"].stands == at("5:2"), "nothing has moved yet"
     end = logged(plan.latest(start, None))
-    assert plan.first() == offsets(t="pinned 5:6")
     assert [str(part) for part in plan.ranges(plan.first(), end)] == ["t behind 5:6 to 5:9"]
     brokers.reset = at("5:9")
     again = Plan(brokers)
@@ -91,10 +93,19 @@ def test_a_first_batch_that_an_older_version_planned_begins_where_the_subscripti
     plan = Plan(brokers)
     assert [str(part) for part in plan.ranges(plan.first(), offsets(t="5:6"))] == ["t behind 5:2 to 5:6"]
     assert brokers.held["t"].stands == at("5:2")
-    start = plan.first()
-    assert plan.ranges(start, start) == []
+    start = offsets(t="pinned 5:2")
+    assert plan.ranges(plan.first(), start) == []
     assert plan.latest(start, None).starts == {}, "it is the end of a batch"
     assert brokers.held["t"].stands == at("5:2")
+    brokers.gone_with_start = ["t"]
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match=r"data of t was lost: an older version .* subscription is gone"):
+            Plan(brokers).ranges(plan.first(), offsets(t="5:6"))
+    assert brokers.remade == []
+    careless = Plan(brokers, fail=False)
+    assert careless.ranges(plan.first(), offsets(t="5:6")) == [Range("t", BEGINNING, at("5:6"), first=at("5:0"))]
+    assert brokers.remade[0] == "t"
+    brokers.gone_with_start = []
     brokers.held["t"].stands = at("5:6")
     plan = Plan(brokers)
     with pytest.raises(InvalidInput, match=r"planned to end with 5:6, but .* stands at 5:6 now.*were not read"):
@@ -162,44 +173,10 @@ def test_an_accepted_end_before_its_start_in_one_ledger_reads_nothing_again() ->
     assert plan.ranges(offsets(t="pinned 5:8"), end) == [Range("t", BEGINNING, at("5:3"))], "of which nothing was read"
 
 
-@pytest.mark.parametrize(
-    ("stands", "place", "made", "words"),
-    [
-        ("5:-1", None, False, None),
-        ("9:-1", None, False, None),
-        ("5:-1", "5:8", True, None),
-        ("5:9", "5:8", False, None),
-        ("3:-1", "5:2", False, "another cluster"),
-        ("9:-1", "9:-1", True, "subscription was gone"),
-        ("9:4", "9:-1", False, "subscription was moved to 9:4"),
-    ],
-)
-def test_a_pinned_start_must_still_be_there_unless_the_subscription_stands_at_it(
-    stands: str, place: str | None, made: bool, words: str | None
-) -> None:
-    brokers = FakeBrokers(t=FakeTopic(entries(9, 0, 6), stands=at(stands), place=at(place) if place else None))
-    brokers.made = ["t"] if made else []
-    start = offsets(t="pinned 5:-1" if stands == "5:-1" and not made else "pinned 5:8")
-    if words is None:
-        assert Plan(brokers).latest(start, None) == offsets(t="9:6")
-        assert brokers.unmade == []
-        return
-    end = offsets(t="9:6")
-    with pytest.raises(InvalidInput, match=words):
-        Plan(brokers).latest(start, None)
-    with pytest.raises(InvalidInput, match=words):
-        Plan(brokers).ranges(start, end)
-    assert brokers.unmade == (["t"] * 2 if made else []), "a subscription that was made would hide the loss"
-    careless = Plan(brokers, fail=False)
-    assert careless.latest(start, None) == end
-    assert careless.ranges(start, end) == [Range("t", BEGINNING, at("9:6"))]
-    assert words in careless.warnings[0]
-
-
 def test_a_partition_that_the_broker_removed_is_no_loss_while_nothing_of_it_was_read() -> None:
     brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 3)))
     brokers.deleted = brokers.removed = ["idle"]
-    assert Plan(brokers).first() == offsets(a="pinned 5:-1")
+    assert Plan(brokers).latest(UNPLANNED, None).starts == offsets(a="pinned 5:-1").topics
     start = offsets(a="5:1", idle="pinned 6:-1")
     plan = Plan(brokers)
     end = plan.latest(start, None)
@@ -274,7 +251,7 @@ def test_a_partition_that_appears_is_pinned_first_and_read_from_the_next_batch_o
     start = offsets(a="5:3")
     joined = plan.latest(start, None)
     assert joined == offsets(a="5:3", b="pinned 7:-1")
-    assert brokers.pins == [("b", Boundary("earliest"))], "whatever the option says: it had no messages before"
+    assert (brokers.pins, brokers.begun) == (["b"], []), "whatever the option says: it had no messages before"
     assert plan.ranges(start, joined) == []
     end = plan.latest(joined, None)
     assert [str(one) for one in plan.ranges(joined, end)] == ["b behind 7:-1 to 7:2"]
@@ -393,5 +370,5 @@ def test_a_budget_is_divided_evenly(sizes: dict[str, int | None], budget: int, e
 def test_a_start_that_leaves_a_topic_out_is_refused_before_any_subscription_is_made() -> None:
     brokers = FakeBrokers(a=FakeTopic(entries(5, 0, 3)), b=FakeTopic(entries(5, 0, 3)))
     with pytest.raises(InvalidInput, match="say nothing of b"):
-        Plan(brokers, start=Boundary("time", times={"a": 5})).first()
-    assert brokers.pins == []
+        Plan(brokers, start=Boundary("time", times={"a": 5})).latest(UNPLANNED, None)
+    assert brokers.begun == []

@@ -88,7 +88,7 @@ JOINS: dict[str, Callable[[Client], object]] = {
     "reader of messages": lambda client: client.reader("t").last_message_id(),
     "hold": lambda client: client.hold("t", "s"),
     "subscription": lambda client: client.subscription("t", "s", initial="latest"),
-    "watched subscription": lambda client: client.subscription("t", "s", initial="latest", watched=True),
+    "watched subscription": lambda client: client.subscription("t", "s", initial="latest", missing=print),
     "whether it is held": lambda client: client.is_held("t", "s"),
     "moved subscription": lambda client: client.move_subscription("t", "s", EntryId(-1, -1)),
 }
