@@ -371,8 +371,8 @@ def _subscription(read: _Read, topics: tuple[str, ...], pattern: str | None) -> 
     if (name is None) == (prefix is None):
         raise InvalidInput(
             "a streaming query needs subscription or subscriptionPrefix, one of the two. It names the durable "
-            "subscription that keeps what the query has not read yet, and where it began. Keep the name over restarts, "
-            "and give each query one of its own."
+            "subscription that keeps what the query has not read. Keep it over restarts, and give each query its own. "
+            "A prefix makes another name for other topics. Give subscription if the topics of the query may change."
         )
     if not (name or prefix or "").strip():
         raise InvalidInput("subscription and subscriptionPrefix must not be empty.")

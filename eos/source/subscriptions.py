@@ -21,6 +21,12 @@ log = logging.getLogger("eos.source")
 BEFORE_ALL = EntryId(-1, -1)
 """The entry that a cursor is sent to, so that it stands before everything that is stored."""
 
+_OTHER_TOPICS = (
+    " The name is made of subscriptionPrefix and of the topics' names. If the query has other topics than before, the "
+    "subscription of the old name is still there, and the broker keeps messages for it on each of its topics. Delete "
+    "it: pulsar-admin topics unsubscribe. Give the name by the option subscription, and it stays the same."
+)
+
 
 def too_old(topic: str) -> str:
     """Return the message for a broker that does not tell a position. Args: the physical topic."""
@@ -156,9 +162,10 @@ class Subscriptions:
             log.warning(
                 'the subscription "%s" was missing on %s. It was deleted, it expired '
                 "(subscriptionExpirationTimeMinutes), or the topic was made again. It "
-                "is made again at the beginning of the topic.",
+                "is made again at the beginning of the topic.%s",
                 self._options.subscription,
                 topic,
+                _OTHER_TOPICS if self._options.subscription != self._options.prefix else "",
             )
         return TopicState(last, stands, made)
 

@@ -177,7 +177,8 @@ class MemoryBrokers(PulsarBrokers):
     """The brokers of a query, which read entries from memory."""
 
     def __init__(self, cluster: MemoryCluster, options: dict[str, str]) -> None:
-        given = {"service.url": "pulsar://h:1", "subscription": "job"} | options
+        named = {} if "subscriptionPrefix" in options else {"subscription": "job"}
+        given = {"service.url": "pulsar://h:1"} | named | options
         super().__init__(parse_options(given, "stream"))
         self.options = self._options
         self.cluster = cluster
