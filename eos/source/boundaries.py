@@ -116,8 +116,9 @@ def _by_topic(option: str, text: str) -> dict[str, EntryId | Literal["earliest",
 
 
 _EXAMPLES = {
-    "Offsets": '"persistent://public/default/flights-partition-0": "8:13"}, with "ledger:entry", "earliest" or '
+    "startingOffsets": '"persistent://public/default/flights-partition-0": "8:13"}, with "ledger:entry", "earliest" or '
     '"latest"',
+    "endingOffsets": '"persistent://public/default/flights-partition-0": "8:13"}, with "ledger:entry" or "latest"',
     "Time": '"persistent://public/default/flights": "2026-01-31T12:00:00+00:00"}, with a time',
 }
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from eos.errors import InvalidInput
 from eos.pulsar.wire.message_id import EntryId
@@ -50,7 +50,10 @@ class Position:
         """Read what `str` wrote. Raises InvalidInput."""
         if text == _BEGINNING:
             return BEGINNING
-        return cls(EntryId.parse(text.removeprefix(_PINNED)), not text.startswith(_PINNED))
+        found = cls(EntryId.parse(text.removeprefix(_PINNED)), not text.startswith(_PINNED))
+        if found.delivered and found.entry.entry < 0:
+            raise InvalidInput(f'"{text}" holds no message, so no query has read up to it')
+        return found
 
     def __str__(self) -> str:
         if self == BEGINNING:
@@ -87,14 +90,14 @@ class Offsets:
 
         Raises InvalidInput for the offset of another source, or of a version that this one does not know.
         """
-        version = offset.get("version")
-        if version != VERSION or not isinstance(offset.get("topics"), Mapping):
+        version, topics, starts = offset.get("version"), offset.get("topics"), offset.get("start", {})
+        if type(version) is not int or version != VERSION or not (_are_texts(topics) and _are_texts(starts)):
             raise InvalidInput(
                 f"the checkpoint holds {dict(offset)!r}, which is not an offset of this source. It writes version "
                 f'{VERSION}, {{"version": {VERSION}, "topics": {{...}}}}. Was the checkpoint written by another '
                 "source, or by a newer version of this one?"
             )
-        return cls(_parsed(offset["topics"]), _parsed(offset.get("start", {})), offset.get("unplanned") is True)
+        return cls(_parsed(topics), _parsed(starts), offset.get("unplanned") is True)
 
     def as_json(self) -> dict[str, Any]:
         """Return what Spark keeps in the checkpoint."""
@@ -105,6 +108,10 @@ class Offsets:
 
 UNPLANNED = Offsets({}, unplanned=True)
 """Where a query begins, whether its batch 0 is still to be planned, or was planned before a crash."""
+
+
+def _are_texts(positions: Any) -> TypeGuard[Mapping[str, str]]:
+    return isinstance(positions, Mapping) and all(isinstance(text, str) for text in positions.values())
 
 
 def _parsed(positions: Mapping[str, str]) -> dict[str, Position]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from eos.errors import InvalidInput
@@ -49,3 +51,17 @@ def test_a_topic_without_a_time_and_a_time_without_its_topic_are_refused() -> No
 def test_a_malformed_time_is_refused(text: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         by_time(text)
+
+
+@pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets"])
+def test_what_a_refusal_offers_is_taken(option: str) -> None:
+    def parsed(text: str) -> Boundary:
+        other = option.replace("Offsets", "Time")
+        return parse_boundary({option: text, other: None}, option, other, "latest")
+
+    with pytest.raises(InvalidInput) as refused:
+        parsed("{")
+    offered = [word for word in ("earliest", "latest") if f'"{word}"' in str(refused.value)]
+    assert offered == (["earliest", "latest"] if option == "startingOffsets" else ["latest"])
+    for word in (*offered, "8:13"):
+        assert parsed(json.dumps({"a": word})).entries

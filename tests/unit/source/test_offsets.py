@@ -42,7 +42,18 @@ def test_reading_from_an_entry_begins_behind_the_one_before_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "foreign", [{}, {"version": 2, "topics": {}}, {"version": 1}, {"version": 1, "topics": "8:13"}, {"t": {"0": 5}}]
+    "foreign",
+    [
+        {},
+        {"version": 2, "topics": {}},
+        {"version": True, "topics": {}},
+        {"version": 1},
+        {"version": 1, "topics": "8:13"},
+        {"t": {"0": 5}},
+        *({"version": 1, "topics": {ONE: place}} for place in (None, 5, ["8:13"])),
+        *({"version": 1, "topics": {ONE: "8:13"}, "start": start} for start in (None, ["8:13"], "8:13", {ONE: None})),
+    ],
+    ids=str,
 )
 def test_the_offset_of_another_source_or_version_is_refused(foreign: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match=r"not an offset of this source. It writes version 1.*Was the checkpoint"):
@@ -53,3 +64,10 @@ def test_the_offset_of_another_source_or_version_is_refused(foreign: dict[str, o
 def test_a_damaged_position_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="LEDGER:ENTRY"):
         Offsets.from_json({"version": 1, "topics": {ONE: text}})
+
+
+def test_a_message_before_the_first_entry_of_a_ledger_is_refused() -> None:
+    """Each batch after it would take the first message of the ledger for the proof."""
+    for offset in ({"topics": {ONE: "8:-1"}}, {"topics": {ONE: "8:13"}, "start": {ONE: "8:-1"}}):
+        with pytest.raises(InvalidInput, match='"8:-1" holds no message'):
+            Offsets.from_json({"version": 1, **offset})
