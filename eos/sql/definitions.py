@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NoReturn, cast
 
@@ -56,11 +57,11 @@ def create(client: Client, admin: Admin, topic: str, columns: StructType, proper
     schema = _declared(columns, form, topic)
     try:
         admin.create(topic, partitions)
-    except Refused as refused:
-        if refused.code == "409":
-            return False
-        raise
     except NetworkError as error:
+        if isinstance(error, Refused) and not _may_be_done(error):
+            if error.code == "409":
+                return False
+            raise
         raise _half_made(topic, "may be made, without its schema and its properties", error) from error
     state = "is made, and may have no schema"
     try:
@@ -71,6 +72,11 @@ def create(client: Client, admin: Admin, topic: str, columns: StructType, proper
     except (NetworkError, TopicMissing) as error:
         raise _half_made(topic, state, error) from error
     return True
+
+
+def _may_be_done(refused: Refused) -> bool:
+    """Whether an answer leaves open if the topic is made: a proxy gave up, or a broker failed on the way."""
+    return refused.code == "408" or re.fullmatch("5[0-9]{2}", refused.code) is not None
 
 
 def _half_made(topic: str, state: str, error: Exception) -> InvalidInput:
