@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from eos.errors import EosError, InvalidInput, NetworkError, Refused, TopicMissi
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.entries import MAX_PERMITS, EntryReader
 from eos.pulsar.protocol.schemas import Registered
-from eos.pulsar.protocol.topics import is_hidden, split_partition
+from eos.pulsar.protocol.topics import split_partition
 from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.source.boundaries import Boundary
 from eos.source.errors import Losses
@@ -30,6 +29,7 @@ from eos.source.range_splitter import Splitter, splitter, whole
 from eos.source.ranges import Found, Range, TopicState
 from eos.source.silence import SILENCE_S, ReadTimeout
 from eos.source.subscriptions import StartGone, Subscriptions, too_old, undeleted
+from eos.source.topic_selection import TopicSelection
 from eos.source.unfinished_chunks import Unfinished
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class PulsarBrokers:
         self._options = options
         self.lose = Losses(options.fail_on_data_loss)
         self._client = Client.shared(options.cluster)
+        self._selection = TopicSelection(self._client, options, self._load)
         self._subscriptions = Subscriptions(self._client, options, self)
         self._unfinished: dict[str, Unfinished] = {}
         self._admin_client: Admin | None = None
@@ -97,25 +98,12 @@ class PulsarBrokers:
         A query that begins needs all that are named, and fails at once if no broker can be asked. One that runs asks
         again. Raises TopicMissing for a named one that is missing, if all of them must be there.
         """
-        select = self._selected if all_named else _patient(self._selected)
+        select = self._selection.physical if all_named else _patient(self._selection.physical)
         return select(all_named)
 
     def selects(self, topic: str) -> bool:
         """Whether the options select a topic, or a partition of it, by its name, be it there or not."""
-        name = split_partition(topic)[0]
-        if self._options.pattern is None:
-            return not {topic, name}.isdisjoint(self._options.topics)
-        return re.fullmatch(self._options.pattern, name) is not None and not is_hidden(name)
-
-    def _selected(self, all_named: bool) -> list[str]:
-        found: list[str] = []
-        for topic in self._wanted():
-            try:
-                found.extend(self._client.physical_topics(topic))
-            except TopicMissing:
-                if all_named:
-                    raise
-        return list(dict.fromkeys(found))  # a topic and a partition of it may both be named
+        return self._selection.selects(topic)
 
     @_patient
     def begin(self, topic: str, start: Boundary) -> EntryId:
@@ -382,14 +370,10 @@ class PulsarBrokers:
         if self._admin_client is not None:
             self._admin_client.close()
 
+    def _load(self, topic: str) -> None:
+        with self.open(topic, None, 1) as reader:
+            reader.last_message_id()
+
     def _named(self, name: str) -> str:
         """Return the name of a subscription that this library makes beside the query's own."""
         return prefixed(self._options.prefix, self._options.cluster.subscription_name(name))
-
-    def _wanted(self) -> Iterable[str]:
-        """Return the topics by name, those of a pattern as they are now; none that begins with two underscores."""
-        pattern = self._options.pattern
-        if pattern is None:
-            return self._options.topics
-        namespace = pattern.removeprefix("persistent://").rsplit("/", 1)[0]
-        return sorted(filter(self.selects, {split_partition(topic)[0] for topic in self._client.topics(namespace)}))

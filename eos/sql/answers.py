@@ -20,7 +20,8 @@ from eos.option_names import CATALOG_QUESTION, VALUE_FORMAT, spelling_key
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.admin_requests import FORBIDDEN
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.topics import NAMESPACE, check_namespace, is_hidden, split_partition
+from eos.pulsar.net.topic_list import namespace_topics
+from eos.pulsar.protocol.topics import NAMESPACE, check_namespace, is_hidden
 from eos.source.brokers import admin_api
 from eos.source.columns import ALL, all_with
 from eos.source.value_schema import typed
@@ -100,8 +101,8 @@ def _tables(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
     namespace = about["catalog.namespace"]
     check_namespace(namespace)
     with Client(catalog_options(given).cluster) as client:
-        topics = {split_partition(topic)[0] for topic in client.topics(namespace)}
-    return _names(topic.rsplit("/", 1)[1] for topic in topics if not is_hidden(topic))
+        topics = namespace_topics(client, namespace, lambda topic: not is_hidden(topic))
+    return _names(topic.rsplit("/", 1)[1] for topic in topics)
 
 
 def _table(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:

@@ -69,21 +69,23 @@ class Listing:
     def partitions(self, topic: str) -> int:
         """One has more than are listed, since brokers have removed them, and one was deleted just now."""
         name = topic.rpartition("/")[2]
-        if name == "gone":
+        if name.startswith("gone") or name == "left":
             raise TopicMissing(topic)
-        return {"b": 4}[name]
+        return {"b": 4, "left-partition-3": 0}[name]
 
     def schema(self, topic: str) -> Registered | None:
         return Registered(topic, bytes(8), "INT32", b"", {}) if topic.endswith("/c") else None
 
 
 def test_partitions_are_one_topic_and_hidden_topics_are_left_out() -> None:
-    client: Any = Listing("b-partition-1", "c", "b-partition-0", "__eos-sink", "a-partition-x", "gone-partition-7")
+    client: Any = Listing(
+        "b-partition-1", "c", "b-partition-0", "__eos-sink", "a-partition-x", "gone-partition-7", "left-partition-3"
+    )
     assert tables(client, "public/default") == [
         TopicTable(f"{BASE}/a-partition-x", 0, None),
         TopicTable(f"{BASE}/b", 4, None),
         TopicTable(f"{BASE}/c", 0, "INT32"),
-        TopicTable(f"{BASE}/gone", 1, None),
+        TopicTable(f"{BASE}/left-partition-3", 0, None),
     ]
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pytest
+from kazoo.client import KazooClient
 
-from eos.errors import InvalidInput, TopicMissing
+from eos.config import Cluster
+from eos.errors import InvalidInput, RefusedForGood, TopicMissing
+from eos.inspect.tables import tables
+from eos.local import LocalPulsar
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.message_id import EntryId
@@ -20,10 +26,11 @@ from eos.source.brokers import PulsarBrokers
 from eos.source.offsets import Position
 from eos.source.options import parse_options
 from tests.clients import end, transaction
-from tests.conftest import MakeTopic
+from tests.conftest import MakeTopic, create_topic
 from tests.integration.source.conftest import Admin, Run
-from tests.integration.source.queries import read
+from tests.integration.source.queries import Query, read
 from tests.integration.source.streams import write
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("start", ["earliest", "latest", "time"])
@@ -240,6 +247,42 @@ def test_a_pattern_takes_topics_as_they_appear(run: Run, ours: Client, make_topi
     joined = query.latest(first)
     assert query.read(first, joined) == ["a"]
     assert query.behind(joined) == ["b"]
+
+
+def test_partitions_whose_topic_is_gone_do_not_keep_a_pattern_from_its_other_topics(
+    start_pulsar: Callable[..., LocalPulsar], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pulsar 4.2.4 lists them, says that each is a topic without partitions, and refuses to load it."""
+    broker = start_pulsar()
+    whole = create_topic(broker.admin_url, "left", partitions=2)
+    plain = create_topic(broker.admin_url, "plain")
+    left = f"{whole}-partition-1"
+    with Client(Cluster(broker.service_url)) as client:
+        write(client, left, "a")
+        write(client, plain, "b")
+        zookeeper = KazooClient(broker.zookeeper)
+        zookeeper.start()
+        zookeeper.delete(f"/admin/partitioned-topics/public/default/persistent/{whole.rpartition('/')[2]}")
+        zookeeper.stop()
+        zookeeper.close()
+
+        def is_refused() -> bool:
+            httpx.put(f"{broker.admin_url}/admin/v2/{left.replace('://', '/')}/unload", timeout=30)
+            try:
+                client.subscription(left, "asks", initial="earliest").close()
+            except RefusedForGood:
+                return True
+            return False
+
+        until(is_refused, "the broker goes on to load the partition", pause_s=0.3)
+        listed = [table.topic for table in tables(client, "public/default")]
+        assert {left, plain} <= set(listed)
+        assert whole not in listed
+    given = {"service.url": broker.service_url, "topicsPattern": "public/default/.*", "startingOffsets": "earliest"}
+    query = Query(parse_options(given | {"subscription": "job"}, "stream"))
+    assert query.behind(query.plan.first()) == ["b"]
+    assert [f"The pattern selects {left}" in line for line in caplog.messages].count(True) == 1
+    query.brokers.close()
 
 
 @pytest.mark.soak

@@ -20,6 +20,7 @@ from eos.source.options import parse_options
 from eos.source.ranges import Found
 from eos.source.stream_plan import StreamPlan
 from eos.source.subscriptions import Subscriptions
+from eos.source.topic_selection import TopicSelection
 
 
 @dataclass
@@ -143,6 +144,9 @@ class MemoryCluster:
             raise TopicMissing(f"the topic {name} does not exist")
         return self.held[name]
 
+    def load(self, topic: str) -> None:
+        self.ask(f"load {topic}")
+
     def partitions(self, topic: str) -> int:
         self.ask(f"partitions of {topic}")
         if topic not in self.partitions_of:
@@ -183,6 +187,7 @@ class MemoryBrokers(PulsarBrokers):
         self.options = self._options
         self.cluster = cluster
         self._client = cast(Client, cluster)
+        self._selection = TopicSelection(self._client, self.options, cluster.load)
         self._subscriptions = Subscriptions(self._client, self.options, self)
 
     def first(self, topic: str, entry: EntryId) -> Found:

@@ -1,0 +1,71 @@
+"""The topics that the options of a read select, as they are now."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+
+from eos.errors import RefusedForGood, TopicMissing
+from eos.pulsar.net.client import Client
+from eos.pulsar.net.topic_list import namespace_topics
+from eos.pulsar.protocol.topics import is_hidden, physical_topics, split_partition
+from eos.source.options import SourceOptions
+
+log = logging.getLogger("eos.source")
+
+
+class TopicSelection:
+    """The topics of one read."""
+
+    def __init__(self, client: Client, options: SourceOptions, load: Callable[[str], object]) -> None:
+        """Args: asks brokers; the checked options; has a broker load a topic, or raises why it does not."""
+        self._client, self._options, self._load = client, options, load
+        self._loads: dict[str, bool] = {}
+
+    def selects(self, topic: str) -> bool:
+        """Whether the options select a topic, or a partition of it, by its name, be it there or not."""
+        name = split_partition(topic)[0]
+        if self._options.pattern is None:
+            return not {topic, name}.isdisjoint(self._options.topics)
+        return re.fullmatch(self._options.pattern, name) is not None and not is_hidden(name)
+
+    def physical(self, all_named: bool) -> list[str]:
+        """Return the physical topics. Raises TopicMissing for a named one that is missing, if all must be there."""
+        found = self._of_pattern(self._options.pattern) if self._options.pattern else self._named(all_named)
+        return list(dict.fromkeys(found))  # a topic and a partition of it may both be named
+
+    def _named(self, all_named: bool) -> Iterator[str]:
+        for topic in self._options.topics:
+            try:
+                yield from self._client.physical_topics(topic)
+            except TopicMissing:
+                if all_named:
+                    raise
+
+    def _of_pattern(self, pattern: str) -> Iterator[str]:
+        namespace = pattern.removeprefix("persistent://").rsplit("/", 1)[0]
+        for topic, partitions in namespace_topics(self._client, namespace, self.selects).items():
+            if split_partition(topic)[1] is None or self._is_loaded(topic):
+                yield from physical_topics(topic, partitions)
+
+    def _is_loaded(self, topic: str) -> bool:
+        """Whether brokers load a topic without partitions that has a partition's name.
+
+        A leftover that they refuse must not keep a query from the other topics of its pattern.
+        """
+        if topic not in self._loads:
+            try:
+                self._load(topic)
+                self._loads[topic] = True
+            except TopicMissing:
+                return False
+            except RefusedForGood as refused:
+                self._loads[topic] = False
+                log.warning(
+                    "The pattern selects %s, which has a partition's name, but there is no such partitioned topic. "
+                    "Brokers refuse to load it: %s. Its messages are not read. Delete it, or create the partitioned "
+                    "topic again, and start the query again.",
+                    *(topic, refused),
+                )
+        return self._loads[topic]

@@ -1,0 +1,59 @@
+"""A pattern reads what brokers load, and a leftover that they refuse blocks nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos.errors import LimitReached, Refused, RefusedForGood, TopicMissing
+from tests.unit.source.memory_cluster import Job, MemoryCluster, StoredTopic
+
+BASE = "persistent://public/default"
+ODD = f"{BASE}/days-partition-3"
+
+
+def job(*, with_whole: bool) -> Job:
+    cluster = MemoryCluster(a=StoredTopic({5: 3}), **{"days-partition-3": StoredTopic({9: 5})})
+    if with_whole:
+        cluster.held[f"{BASE}/days"] = StoredTopic({7: 1})
+    return Job(cluster, {"topicsPattern": f"{BASE}/.*", "startingOffsets": "earliest"})
+
+
+@pytest.mark.parametrize("with_whole", [True, False])
+def test_a_topic_that_has_the_name_of_a_partition_is_read(with_whole: bool) -> None:
+    new = job(with_whole=with_whole)
+    rows = new.start().drain()
+    assert {row.split("@")[0] for row in rows} == {"a", "days-partition-3"} | ({"days"} if with_whole else set())
+    assert len(rows) == 8 + with_whole
+    new.cluster.topic(ODD).write(9, 2)
+    assert new.drain() == [f"days-partition-3@9:{entry}" for entry in (5, 6)]
+
+
+@pytest.mark.parametrize("with_whole", [True, False])
+def test_one_that_brokers_refuse_to_load_is_left_out_with_one_warning(
+    with_whole: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    new = job(with_whole=with_whole)
+    refusal = RefusedForGood("subscribe", "NotAllowedError", "Partition metadata not found")
+    new.cluster.fails = {f"load {ODD}": [refusal]}
+    assert len(new.start().drain()) == 3 + with_whole
+    new.cluster.topic(f"{BASE}/a").write(5, 1)
+    assert new.drain() == ["a@5:3"]
+    (told,) = caplog.messages
+    assert f"The pattern selects {ODD}" in told
+    assert "Partition metadata not found. Its messages are not read. Delete it" in told
+
+
+@pytest.mark.parametrize("error", [Refused("load", "MetadataError", "bookies"), LimitReached("load", "Busy", "many")])
+def test_a_refusal_that_passes_leaves_nothing_out(error: Refused) -> None:
+    new = job(with_whole=False)
+    new.cluster.fails = {f"load {ODD}": [error]}
+    with pytest.raises(Refused):
+        new.start().drain()
+    assert len(new.start().drain()) == 8
+
+
+def test_one_that_is_deleted_just_then_is_left_out_and_looked_for_again() -> None:
+    new = job(with_whole=False)
+    new.cluster.fails = {f"load {ODD}": [TopicMissing(ODD)]}
+    assert len(new.start().trigger()) == 3
+    assert len(new.drain()) == 5
