@@ -128,7 +128,8 @@ class PulsarBrokers:
     def look(self, topic: str, start: Position | None) -> TopicState:
         """Return where a topic ends, and where the query's subscription stands (`Subscriptions.look`)."""
         state = self._subscriptions.look(topic, start)
-        self._unfinished.setdefault(topic, Unfinished(topic, self.open, state.stands.ledger))
+        if state.left is None:
+            self._unfinished.setdefault(topic, Unfinished(topic, self.open, state.stands.ledger))
         return state
 
     def unmake(self, topic: str) -> None:

@@ -80,6 +80,38 @@ def test_a_crash_before_batch_0_is_committed_leaves_its_beginning_where_it_was(
     assert values(stream.batches[0]) == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"topic": "no-such-topic"}, "persistent://public/default/no-such-topic does not exist. Check its name"),
+        (
+            {"startingOffsets": '{"other": "earliest"}'},
+            "names persistent://public/default/other, which is",
+        ),
+        ({"startingOffsets": '{"TOPIC-partition-0": "earliest"}'}, "say nothing of TOPIC-partition-1. Give an entry"),
+        ({"startingOffsets": '{"TOPIC": "earliest"}'}, "exists already and stands at"),
+    ],
+)
+def test_a_new_query_that_cannot_begin_ends_with_the_reason_before_it_reads_anything(
+    ours: Client, make_topic: MakeTopic, make_stream: MakeStream, given: dict[str, str], words: str
+) -> None:
+    topic = make_topic("refused", 2)
+    write(ours, f"{topic}-partition-0", "a", "b")
+    if "exists already" in words:
+        with ours.subscription(f"{topic}-partition-0", "job", initial="latest"):
+            pass
+    options = {name: text.replace("TOPIC", topic) for name, text in ({"topic": topic} | given).items()}
+    stream = make_stream(subscription="job", **options)
+
+    def begin() -> None:
+        with pytest.raises(StreamingQueryException) as ended:
+            stream.start(availableNow=True).awaitTermination(PATIENCE_S)
+        assert words.replace("TOPIC", topic) in str(ended.value)
+
+    again_while_late(begin)
+    assert stream.batches == {}
+
+
 def test_a_batch_that_failed_reads_the_same_again(ours: Client, make_topic: MakeTopic, make_stream: MakeStream) -> None:
     topic = make_topic("again", 2)
     write(ours, f"{topic}-partition-0", "a", "b")

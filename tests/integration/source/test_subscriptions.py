@@ -150,6 +150,30 @@ def test_a_subscription_that_is_deleted_between_two_runs_is_a_loss_once_the_ledg
     assert careless(run, topic=trimmed).behind(start) == ["left"]
 
 
+def test_a_topic_that_is_new_to_the_checkpoint_is_read_from_its_first_message_on(
+    run: Run, ours: Client, make_topic: MakeTopic, admin: Admin, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where a savepoint is older than the topic, or the topic was taken out of the options for a while."""
+    old, new = make_topic("old"), make_topic("new")
+    write(ours, old, "o")
+    write(ours, new, "a", "b")
+    roll(new, admin)
+    write(ours, new, "c", "d")
+    query = run(topics=f"{old},{new}", startingOffsets="earliest")
+    read = query.latest(query.plan.first())
+    query.latest(read)
+    query.brokers.close()
+    before = Offsets({old: read.topics[old]})
+    for _ in range(2):
+        query = run(topics=f"{old},{new}")
+        joined = query.latest(before)
+        query.brokers.close()
+    assert run(topics=f"{old},{new}").behind(joined) == ["a", "b", "c", "d"]
+    assert "\n".join(caplog.messages).count(f"{new} is new to the checkpoint") == 1, (
+        "it was moved back, and stands there"
+    )
+
+
 def test_a_checkpoint_of_another_cluster_is_refused_before_its_first_message_was_read(
     run: Run, ours: Client, make_topic: MakeTopic
 ) -> None:

@@ -19,9 +19,9 @@ from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchemaResponse, Schema
 from eos.source.brokers import LOOKS_AT_ONCE, PulsarBrokers
 from eos.source.errors import DataLost
-from eos.source.offsets import Position
+from eos.source.offsets import BEGINNING, Position
 from eos.source.options import parse_options
-from eos.source.ranges import Found, Range
+from eos.source.ranges import Found, Range, TopicState
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, cut, first_then_well
 from tests.unit.source.fake_subscription import FakeSubscription
 
@@ -102,6 +102,17 @@ def test_places_are_looked_at_side_by_side_and_a_loss_is_none(monkeypatch: pytes
     monkeypatch.setattr(PulsarBrokers, "first", first)
     found = brokers(Cursor()).firsts(TOPIC, [EntryId(3, entry) for entry in range(LOOKS_AT_ONCE)])
     assert found == [None if entry == 2 else EntryId(3, entry + 10) for entry in range(LOOKS_AT_ONCE)]
+
+
+def test_chunks_are_kept_from_where_a_subscription_stands_that_exists(broker: FakeBroker) -> None:
+    """One that is gone with its start may be made again at an earlier ledger, once the loss is accepted."""
+    states = iter([TopicState(LAST, EntryId(3, 7), made=True, left=EntryId(3, 7)), TopicState(LAST, EntryId(1, -1))])
+    made = PulsarBrokers(parse_options({"service.url": broker.url, "topic": "t", "subscription": "s"}, "stream"))
+    made._subscriptions = SimpleNamespace(look=lambda topic, start: next(states))  # type: ignore[assignment]
+    made.look(TOPIC, Position(EntryId(8, 14), delivered=False))
+    assert made._unfinished == {}
+    made.look(TOPIC, BEGINNING)
+    assert made._unfinished.keys() == {TOPIC}
 
 
 def retaining(cursor: FakeSubscription, start: EntryId) -> AbstractContextManager[None]:

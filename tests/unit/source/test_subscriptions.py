@@ -374,3 +374,21 @@ def test_a_subscription_whose_name_comes_from_the_topics_may_be_missing_since_th
     assert len(job.start(topics="t,u", **new).drain()) == 13
     (told,) = [line for line in caplog.messages if f"was missing on {TOPIC}." in line]
     assert ("Give the name by the option subscription" in told) == (not named)
+
+
+@pytest.mark.parametrize("change", ["a partition is added", "a topic is deleted"])
+def test_a_planned_batch_0_is_read_again_though_a_new_query_would_be_refused(change: str) -> None:
+    whole = "persistent://public/default/p"
+    cluster = MemoryCluster(**{"p-partition-0": StoredTopic({5: 3})}, t=StoredTopic({6: 0}))
+    cluster.partitions_of[whole] = 1
+    options = {"topics": "p,t", "startingOffsets": '{"p-partition-0": "earliest", "t": "earliest"}'}
+    job = Job(cluster, options | {"failOnDataLoss": "false"})
+    first = job.start().trigger(dies=True)
+    assert len(first) == 3
+    if change == "a topic is deleted":
+        del cluster.held[TOPIC]
+    else:
+        cluster.partitions_of[whole] = 2
+        cluster.held[f"{whole}-partition-1"] = StoredTopic({9: 2})
+    again = job.start().drain()
+    assert again == first + (["p-partition-1@9:0", "p-partition-1@9:1"] if change == "a partition is added" else [])

@@ -38,6 +38,47 @@ def test_where_a_new_one_begins(
     assert not broker.commands(Type.UNSUBSCRIBE)
 
 
+def durable(broker: FakeBroker) -> int:
+    return sum(command.subscribe.durable for command in broker.commands(Type.SUBSCRIBE))
+
+
+def test_a_caller_hears_of_each_join_that_is_to_make_the_subscription_before_it_does(
+    broker: FakeBroker, client: Client
+) -> None:
+    """A scripted broker says of each probe that no subscription has its name."""
+    told: list[int] = []
+    cursor = client.subscription("t", "keep", initial="latest", missing=lambda: told.append(durable(broker)))
+    assert (told, durable(broker)) == ([0], 1)
+    broker.handlers[Type.GET_LAST_MESSAGE_ID] = first_then_well(close_asking)
+    cursor.last_message_id()
+    assert (told, durable(broker)) == ([0, 1], 2), "also where the broker has closed the consumer"
+    there = refusing(ServerError.UnknownError, "Durable subscription with the same name already exists")
+    broker.handlers[Type.SUBSCRIBE] = first_then_well(there)
+    client.subscription("t", "other", initial="latest", missing=lambda: told.append(0))
+    assert (told, durable(broker)) == ([0, 1], 3)
+
+
+def test_a_caller_can_keep_a_subscription_from_being_made(broker: FakeBroker, client: Client) -> None:
+    class Unwanted(Exception):
+        pass
+
+    allowed = [True]
+
+    def missing() -> None:
+        if not allowed:
+            raise Unwanted
+        allowed.clear()
+
+    cursor = client.subscription("t", "keep", initial="earliest", missing=missing)
+    broker.handlers[Type.GET_LAST_MESSAGE_ID] = first_then_well(close_asking)
+    for _ in range(2):
+        with pytest.raises(Unwanted):
+            cursor.last_message_id()
+    with pytest.raises(Unwanted):
+        client.subscription("t", "keep", initial="earliest", missing=missing)
+    assert durable(broker) == 1
+
+
 def test_an_entry_is_acknowledged_whole(broker: FakeBroker, client: Client) -> None:
     with client.subscription("t", "keep", initial="earliest") as cursor:
         cursor.acknowledge(EntryId(3, 4))
