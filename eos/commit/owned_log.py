@@ -128,7 +128,7 @@ class OwnedLog:
             self.hold().join()
         except _OUT_OF_REACH as why:
             log.info("%s: joining %s: %s", self.topic, HOLD, why)
-            self._hold = None
+            self._drop_hold()
 
     def _drop_producer(self) -> None:
         if self._producer is not None:
@@ -172,6 +172,11 @@ class OwnedLog:
             self._hold = self._client.hold(self.topic, HOLD)
         return self._hold
 
+    def _drop_hold(self) -> None:
+        if self._hold is not None:
+            self._hold.abandon()  # the next one joins beside it: each would stay at the broker
+        self._hold = None
+
     def retain(self) -> None:
         """Let the broker drop what lies before the retained markers. A failure is made good later."""
         expired = self.view.expired
@@ -182,7 +187,7 @@ class OwnedLog:
             self._trimmed_to = expired
         except _OUT_OF_REACH as why:
             log.warning("%s could not be trimmed: %s", self.topic, why)
-            self._hold = None
+            self._drop_hold()
 
     def warn_of_expiry(self, view: LogView) -> None:
         """Warn where the subscription has passed the newest MARKER, which this library never acknowledges.
@@ -194,7 +199,7 @@ class OwnedLog:
             _, passed = (None, None) if marker is None else self.hold().positions()
         except _OUT_OF_REACH as why:
             log.info("%s: asking for the positions of %s: %s", self.topic, HOLD, why)
-            self._hold = None
+            self._drop_hold()
             return
         if marker is not None and passed is not None and passed >= EntryId(marker.ledger, marker.entry):
             log.warning(

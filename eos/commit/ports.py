@@ -125,6 +125,10 @@ class RetainingSubscriptionPort(Protocol):
         """Close; the subscription stays."""
         ...
 
+    def abandon(self) -> None:
+        """Leave without waiting for the broker, and raise nothing; the subscription stays."""
+        ...
+
 
 class CoordinatorsPort(Protocol):
     """The transaction coordinators of a cluster."""

@@ -177,3 +177,6 @@ class Hold:
 
     def close(self) -> None:
         """See RetainingSubscriptionPort."""
+
+    def abandon(self) -> None:
+        """See RetainingSubscriptionPort."""

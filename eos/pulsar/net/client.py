@@ -286,7 +286,10 @@ class Client(Closing):
             if _JOINED_OTHERWISE in error.detail:
                 return False
             raise
-        alone.seek(to)
+        try:
+            alone.seek(to)
+        finally:
+            alone.abandon()  # where it was not moved: nobody else could join the subscription
         return True
 
     def entry_reader(

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Generic, Literal, TypeVar
 
-from eos.errors import EosError, NetworkError, Refused, Unanswered
+from eos.errors import ConnectionLost, EosError, NetworkError, Refused, Unanswered
 from eos.pulsar.net.broker_lookup import BrokerLookup, subscription_exists, topic_exists
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.protocol.consumer import ENDED, ConsumerSession, State
@@ -95,6 +95,10 @@ class Subscriber(ABC, Generic[L]):
         """
         self._leave(unsubscribe=False)
 
+    def abandon(self) -> None:
+        """Give it up: ask the broker to close the consumer, wait for nothing, raise nothing."""
+        self._give_up(ConnectionLost(f"the consumer on {self.topic} was given up"))
+
     def received(self, frames: Sequence[Frame]) -> None:
         """Take frames from the reading thread; what comes after the consumer has ended says nothing new."""
         with self._arrived:
@@ -150,12 +154,25 @@ class Subscriber(ABC, Generic[L]):
         except BaseException as error:
             connection.ignore_consumer(line.consumer_id)
             if isinstance(error, Unanswered) or not isinstance(error, EosError):  # the broker may know it, or soon will
-                with suppress(NetworkError):
-                    connection.tell(line.close_command())
+                _dismiss(line, connection)
             if isinstance(error, EosError):
                 self.lost(error)
             raise
         return line, connection
+
+    def _give_up(self, why: EosError) -> bool:
+        """Let the next call join anew, and tell the broker; returns whether it may have known the consumer until now.
+
+        A consumer that is merely forgotten here stays there as long as the connection: it counts for the limits of its
+        topic, and nobody else can join an exclusive subscription.
+        """
+        with self._turn:
+            if self._joined is None or self._joined[0].state in ENDED or _NO_CONSUMER in str(why):
+                self.lost(why)
+                return False
+            _dismiss(*self._joined)
+            self.lost(why)
+            return True
 
     def _once_more_if_dropped(self, ask: Callable[[], A]) -> A:
         """Ask the broker something; once more as a new consumer where it had dropped this one.
@@ -207,7 +224,11 @@ class Subscriber(ABC, Generic[L]):
             except (Refused, Unanswered) as error:
                 # Its topic was closed meanwhile, and it has left. Whether a subscription is deleted, that does not say.
                 left = line.state in ENDED if isinstance(error, Unanswered) else _LEFT in error.detail
-                if unsubscribe or not left:
+                if unsubscribe:
+                    if line.state is not State.CLOSED_BY_BROKER:
+                        _dismiss(line, connection)
+                    raise
+                if not left:
                     raise
             connection.ignore_consumer(line.consumer_id)
 
@@ -219,6 +240,13 @@ def _ask(line: ConsumerSession, connection: Connection, request: BaseCommand, wh
     end, and never answers (4.2.4: acknowledgements, and where the last message is). Raises Unanswered, ConnectionLost.
     """
     return connection.ask(request, what, moot=lambda: line.state in ENDED)
+
+
+def _dismiss(line: ConsumerSession, connection: Connection) -> None:
+    """Stop listening for a consumer, and ask the broker to close it. A broker that does not know it does nothing."""
+    connection.ignore_consumer(line.consumer_id)
+    with suppress(NetworkError):
+        connection.tell(line.close_command())
 
 
 class Probe(Subscriber[ConsumerSession]):

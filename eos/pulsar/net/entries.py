@@ -78,6 +78,7 @@ class EntryReader(Subscriber[EntrySession], Closing):
         self._held: list[Entry] = []
         self._dropped = False
         self._losses = 0
+        self._refusals: Backoff | None = None  # of questions to consumers that live, without an answer between them
         self._joined_at = 0.0
         self._passed: EntryId | None = None  # it must not come again: its permits can't be counted
         self._damaged: tuple[EntryId, int] | None = None  # an entry, and how often it came damaged in a row
@@ -93,10 +94,10 @@ class EntryReader(Subscriber[EntrySession], Closing):
         Args: the seconds; the last entry that the caller wants. With it, entries that come are gathered up to it, or as
         many as are worth a question. Default: what is there is returned at once.
 
-        Raises TopicMissing, Refused; ConnectionLost or Unanswered when the topic can't be reached for
-        so long; DamagedFrame when frames arrive that are none, again and again; EntriesGone when entries can't be
-        read any more: the next call goes on with what is there. An entry that comes damaged again and again is
-        returned, and raises when it is decoded.
+        Raises TopicMissing, Refused; ConnectionLost or Unanswered when the topic can't be reached, or its broker can't
+        say how far it can be read, for so long; DamagedFrame when frames arrive that are none, again and again;
+        EntriesGone when entries can't be read any more: the next call goes on with what is there. An entry that comes
+        damaged again and again is returned, and raises when it is decoded.
         """
         deadline = time.monotonic() + timeout_s
         with self._turn:
@@ -132,14 +133,19 @@ class EntryReader(Subscriber[EntrySession], Closing):
         """Return the positions as this line's broker tells them; None when the line was lost."""
         try:
             positions = self._positions()
-        except (ConnectionLost, Refused) as error:  # refused: such as that it knows no such consumer, as a topic moves
-            self.lost(error)
+        except ConnectionLost as lost:
+            self.lost(lost)
+        except Refused as refused:  # such as that it knows no such consumer, as a topic moves
+            if self._give_up(refused):  # or that it can't read the newest message now, and the consumer lives
+                self._wait_after(refused)
+                return None
         except NetworkError:
             line = line if self._joined is None else self._joined[0]  # it may have been joined again for this question
             if line.failure is None:
                 raise
         else:
             if line.failure is None and self._joined is not None and self._joined[0] is line:
+                self._refusals = None
                 return positions
         if line.failure is not None:
             self._lost(line.failure)
@@ -332,6 +338,19 @@ class EntryReader(Subscriber[EntrySession], Closing):
                     self._joined_at = time.monotonic()
                 return joined
 
+    def _wait_after(self, refused: Refused) -> None:
+        """Pause before the next consumer asks the same question. Raises when the patience is over."""
+        if self._refusals is None or time.monotonic() - self._joined_at > self._patience_s:
+            self._refusals = Backoff(self._patience_s, FIRST_PAUSE_S, LONGEST_PAUSE_S)
+        if not self._refusals.pause():
+            self._refusals = None
+            unknown = f"the broker could not say for {self._patience_s:g} s how far the topic can be read"
+            raise ConnectionLost(f"{self._where()}: {unknown}. The last problem was {refused}") from refused
+
+    def _where(self) -> str:
+        reached = self._joined[0].reached if self._joined is not None else None
+        return f"read {self.topic} from its start" if reached is None else f"read {self.topic} behind entry {reached}"
+
     def _lost(self, why: EosError) -> None:
         """Count a line that was lost. Raises when too many were lost in a row, and none of them brought anything."""
         if time.monotonic() - self._joined_at > self._patience_s:
@@ -340,8 +359,7 @@ class EntryReader(Subscriber[EntrySession], Closing):
         if self._losses < _LOSSES:
             return
         self._losses = 0
-        reached = self._joined[0].reached if self._joined is not None else None
-        where = f"read {self.topic} from its start" if reached is None else f"read {self.topic} behind entry {reached}"
+        where = self._where()
         if isinstance(why.__cause__, DamagedFrame):
             raise DamagedFrame(f"{where}, {_LOSSES} times: {why.__cause__}") from why
         raise ConnectionLost(f"{where}: {_LOSSES} consumers in a row were lost. The last: {why}") from why

@@ -50,6 +50,27 @@ def test_what_is_not_retained_is_let_go_once_and_after_a_failure_again(
     assert world.log == []
 
 
+@pytest.mark.parametrize("request_", ["join", "acknowledge", "positions"])
+def test_a_subscription_that_failed_is_left_before_it_is_joined_anew(
+    world: Alone, owner: Owner, monkeypatch: pytest.MonkeyPatch, request_: str
+) -> None:
+    """Else each failure would leave one more consumer at the broker, which counts for the limits of the topic."""
+    commit(world, owner, 0, 1, 2)
+    left: list[str] = []
+    failing = owner.log.hold()
+
+    def fails(*_: object) -> None:
+        raise LOST
+
+    monkeypatch.setattr(failing, request_, fails)
+    monkeypatch.setattr(failing, "abandon", lambda: left.append("left"))
+    commit(world, owner, 3)  # trims
+    owner.log.warn_of_expiry(owner.view)
+    owner.log.reopen()
+    assert left == ["left"]
+    assert owner.log.hold() is not failing
+
+
 def test_a_log_that_broke_takes_nothing_until_it_is_reopened(world: Alone, owner: Owner) -> None:
     world.failing["SEND"] = [(LOST, False)]
     with pytest.raises(ConnectionLost, match="planned"):

@@ -134,3 +134,113 @@ def test_a_consumer_that_was_refused_or_lost_is_not(broker: FakeBroker, client: 
     broker.handlers[Type.SUBSCRIBE] = answer_well
     client.hold("t", "s").close()
     assert len(broker.commands(Type.CLOSE_CONSUMER)) == 1, "that of the second one"
+
+
+class Consumers:
+    """The consumers of a scripted broker that are there."""
+
+    def __init__(self, broker: FakeBroker) -> None:
+        self.there: set[int] = set()
+        for kind, field in ENDING.items():
+            broker.handlers[kind] = self._ending(field)
+        broker.handlers[Type.SUBSCRIBE] = self._subscribe
+
+    def _subscribe(self, session: Session, frame: Frame) -> None:
+        self.there.add(frame.command.subscribe.consumer_id)
+        answer_well(session, frame)
+
+    def _ending(self, field: str) -> Handler:
+        def handle(session: Session, frame: Frame) -> None:
+            self.there.discard(getattr(frame.command, field).consumer_id)
+            answer_well(session, frame)
+
+        return handle
+
+
+ENDING = {Type.CLOSE_CONSUMER: "close_consumer", Type.UNSUBSCRIBE: "unsubscribe", Type.SEEK: "seek"}
+"""A broker closes the consumers of a subscription that it moves."""
+
+
+def read(client: Client) -> None:
+    with client.entry_reader("t", EntryId(1, 0)) as reader:
+        for _ in range(1000):
+            reader.read(0.01)
+        raise AssertionError("an end that is not known looks like silence for ever")
+
+
+def ask_entries(client: Client) -> None:
+    with client.entry_reader("t", None) as reader:
+        reader.last_message_id()
+
+
+def ask_messages(client: Client) -> None:
+    with client.reader("t") as reader:
+        reader.last_message_id()
+
+
+def begin_at_an_entry(client: Client) -> None:
+    client.subscription("t", "s", initial=EntryId(3, 4))
+
+
+def delete(client: Client) -> None:
+    cursor = client.subscription("t", "s", initial="earliest")
+    try:
+        cursor.delete()
+    finally:
+        cursor.close()
+
+
+AFTER_JOINING: dict[str, tuple[int, Callable[[Client], object]]] = {
+    "reader that reads": (Type.GET_LAST_MESSAGE_ID, read),
+    "reader of entries": (Type.GET_LAST_MESSAGE_ID, ask_entries),
+    "reader of messages": (Type.GET_LAST_MESSAGE_ID, ask_messages),
+    "position, sought": (Type.SEEK, lambda client: client.position_of("t", 1)),
+    "position, asked for": (Type.GET_LAST_MESSAGE_ID, lambda client: client.position_of("t", 1)),
+    "subscription at an entry": (Type.ACK, begin_at_an_entry),
+    "subscription, deleted": (Type.UNSUBSCRIBE, delete),
+    "moved subscription": (Type.SEEK, lambda client: client.move_subscription("t", "s", EntryId(-1, -1))),
+}
+
+LIVES_ON = [
+    "Failed to get batch size for entry",
+    "Failed to read last entry of the compacted Ledger",
+    "Failed to get compactionHorizon",
+    "Failed to recover Transaction Buffer",
+]
+"""How a broker says that it can't tell the last message, to a consumer that it keeps (ServerCnx of 4.2.4)."""
+
+
+@pytest.mark.parametrize("answer", [*(refusing(ServerError.MetadataError, words) for words in LIVES_ON), silent])
+@pytest.mark.parametrize("join", AFTER_JOINING)
+def test_no_consumer_is_left_at_the_broker_by_a_request_that_failed_after_it_joined(
+    broker: FakeBroker, client: Client, join: str, answer: Handler
+) -> None:
+    """It would count for the limits of its topic as long as the connection, and keep an exclusive subscription."""
+    client.connect()
+    consumers = Consumers(broker)
+    asked, ask = AFTER_JOINING[join]
+    broker.handlers[asked] = answer
+    with in_a_hurry(client), pytest.raises((Refused, Unanswered, ConnectionLost)):
+        ask(client)
+    until(lambda: not consumers.there, lambda: f"left: {consumers.there}")
+
+
+def test_a_subscription_that_could_not_be_moved_can_be_moved_by_the_next_try(
+    broker: FakeBroker, client: Client
+) -> None:
+    consumers = Consumers(broker)
+    moves, joins = broker.handlers[Type.SEEK], broker.handlers[Type.SUBSCRIBE]
+
+    def alone(session: Session, frame: Frame) -> None:
+        if consumers.there:
+            session.refuse(frame.command, ServerError.ConsumerBusy, "Exclusive consumer is already connected")
+        else:
+            joins(session, frame)
+
+    broker.handlers[Type.SUBSCRIBE] = alone
+    broker.handlers[Type.SEEK] = refusing(ServerError.MetadataError, "Bookie handle is not available")
+    with pytest.raises(Refused, match="Bookie handle"):
+        client.move_subscription("t", "s", EntryId(-1, -1))
+    broker.handlers[Type.SEEK] = moves
+    assert client.move_subscription("t", "s", EntryId(-1, -1))
+    assert not consumers.there

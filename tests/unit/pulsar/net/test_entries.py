@@ -112,6 +112,26 @@ def test_the_last_message_is_asked_for_again_when_the_consumer_was_lost(broker: 
     assert client.entry_reader("t", None).last_message_id() == (EntryId(LEDGER, 9), EntryId(LEDGER, -1))
 
 
+def test_a_broker_that_cannot_say_where_the_topic_ends_is_asked_with_pauses_for_the_request_time_out(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while the newest message can't be read, since its bookies are down."""
+    ten(broker)
+    answer = broker.handlers[Type.GET_LAST_MESSAGE_ID]
+    clock = Clock()
+    for module in ("eos.pulsar.net.entries", "eos.backoff"):
+        monkeypatch.setattr(f"{module}.time", clock)
+    broker.handlers[Type.GET_LAST_MESSAGE_ID] = refusing(ServerError.MetadataError, "Failed to get batch size")
+    with client.entry_reader("t", None) as reader:
+        for _ in range(2):
+            with pytest.raises(ConnectionLost, match=r"the broker could not say for 30 s.*batch size"):
+                reader.read(60)
+        assert 58 < clock.passed <= 60
+        assert len(broker.commands(Type.SUBSCRIBE)) < 80
+        broker.handlers[Type.GET_LAST_MESSAGE_ID] = answer
+        assert numbers(read(reader, 10)) == list(range(10))
+
+
 def test_a_topic_that_vanished_is_missing(broker: FakeBroker, client: Client) -> None:
     def vanishes(session: Session, number: int) -> bool:
         broker.handlers[Type.SUBSCRIBE] = refusing(ServerError.TopicNotFound)
