@@ -9,12 +9,12 @@ from typing import TypeVar
 from eos.backoff import Backoff
 from eos.config import Cluster
 from eos.errors import (
+    ConnectionLost,
     ConsumerClosed,
     EosError,
     InvalidInput,
     NetworkError,
     ProducerClosed,
-    RateLimited,
     Refused,
     RefusedForGood,
     TopicMissing,
@@ -22,9 +22,16 @@ from eos.errors import (
     Unreachable,
 )
 from eos.pulsar.net.connection import Connection
-from eos.pulsar.net.pool import Pool
-from eos.pulsar.protocol.coordinator import LOADING
-from eos.pulsar.protocol.lookup import Lookup, State, ask_partitions, ask_topics, partitions_answer, topics_answer
+from eos.pulsar.net.pool import Pool, not_yet
+from eos.pulsar.protocol.lookup import (
+    BrokerAddress,
+    Lookup,
+    State,
+    ask_partitions,
+    ask_topics,
+    partitions_answer,
+    topics_answer,
+)
 from eos.pulsar.protocol.refusals import told_by_proxy
 from eos.pulsar.protocol.schemas import Registered, ask_schema, schema_answer
 
@@ -68,22 +75,21 @@ class BrokerLookup:
         Raises Refused, TopicMissing, Unreachable, Unanswered, ConnectionLost.
         """
         lookup = Lookup(topic, tls=self._pool.tls, listener=self._cluster.listener_name)
-        connection = self._pool.service()
+        with self._service() as connection:
+            broker = _looked_up(lookup, connection, topic)
         while lookup.state is not State.FOUND:
-            answer = connection.ask(lookup.ask(), f"look up {topic}")
-            with topic_exists(topic):
-                broker = lookup.receive(answer)
             connection = self._pool.reach(broker, connection)
-        return connection
+            broker = _looked_up(lookup, connection, topic)
+        return self._pool.reach(broker, connection)
 
     def partitions(self, topic: str) -> int:
         """Return a topic's number of partitions, 0 when it is not partitioned, without creating anything.
 
         Raises TopicMissing, InvalidInput, NetworkError, Refused, Unreachable, Unanswered, ConnectionLost.
         """
-        connection = self._pool.service()
         try:
-            return _partitions(connection, topic)
+            with self._service() as connection:
+                return _partitions(connection, topic)
         except TopicMissing:
             with suppress(NetworkError):
                 self.owner(topic)  # its TopicMissing tells a missing namespace from a missing topic; creates neither
@@ -98,16 +104,29 @@ class BrokerLookup:
 
         Raises InvalidInput, NetworkError, Refused, Unreachable, Unanswered, ConnectionLost.
         """
-        answer = self._pool.service().ask(ask_topics(namespace), f"ask for the topics of {namespace}")
-        return topics_answer(answer, namespace)
+        with self._service() as connection:
+            answer = connection.ask(ask_topics(namespace), f"ask for the topics of {namespace}")
+            return topics_answer(answer, namespace)
 
     def schema(self, topic: str, version: bytes | None) -> Registered | None:
         """Return a version of a topic's schema, None where the registry has none.
 
         Raises NetworkError, Refused, Unreachable, Unanswered, ConnectionLost.
         """
-        answer = self._pool.service().ask(ask_schema(topic, version), f"ask for the schema of {topic}")
-        return schema_answer(answer, topic)
+        with self._service() as connection:
+            answer = connection.ask(ask_schema(topic, version), f"ask for the schema of {topic}")
+            return schema_answer(answer, topic)
+
+    @contextmanager
+    def _service(self) -> Iterator[Connection]:
+        """Give a connection to a host of the service URL. Where nothing comes of it now, another one is next."""
+        connection = self._pool.service()
+        try:
+            yield connection
+        except (Refused, Unanswered, ConnectionLost) as error:
+            if not isinstance(error, Refused) or not_yet(error):
+                self._pool.pass_over(connection)
+            raise
 
     def patiently(self, asked: str, attempt: Callable[[], T]) -> T:
         """Try until it works or the request time-out has passed.
@@ -123,8 +142,7 @@ class BrokerLookup:
             try:
                 return attempt()
             except Refused as refused:
-                passes = refused.code in LOADING or isinstance(refused, RateLimited)
-                if not passes or isinstance(refused, InvalidInput):
+                if not not_yet(refused):
                     raise
                 problem: EosError = refused
             except (ConsumerClosed, ProducerClosed) as closed:
@@ -135,6 +153,13 @@ class BrokerLookup:
                 problem = unreachable
             if not backoff.pause():
                 raise Unanswered(f"{asked}: not possible within {limit:g} s. The last problem was: {problem}")
+
+
+def _looked_up(lookup: Lookup, connection: Connection, topic: str) -> BrokerAddress:
+    """Ask one broker, or one proxy, for a topic's broker. Raises what `BrokerLookup.owner` does."""
+    answer = connection.ask(lookup.ask(), f"look up {topic}")
+    with topic_exists(topic):
+        return lookup.receive(answer)
 
 
 def _partitions(connection: Connection, topic: str) -> int:

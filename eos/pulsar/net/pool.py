@@ -8,13 +8,32 @@ import weakref
 from concurrent.futures import CancelledError, Future
 
 from eos.config import Cluster
-from eos.errors import EosError, NoCredentials, RefusedForGood, Unanswered, Unreachable
+from eos.errors import (
+    EosError,
+    InvalidInput,
+    NoCredentials,
+    RateLimited,
+    Refused,
+    RefusedForGood,
+    Unanswered,
+    Unreachable,
+)
 from eos.pulsar.net.authentication import kept_no_longer
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.service_url import Address, addresses
+from eos.pulsar.protocol.coordinator import LOADING
 from eos.pulsar.protocol.lookup import BrokerAddress
 
 Key = tuple[Address, Address | None]
+
+_FULL = "Reached the maximum number of connections"
+"""A broker's words to a client that connects, of its brokerMaxConnections and brokerMaxConnectionsPerIp (ServerCnx)."""
+
+
+def not_yet(refused: Refused) -> bool:
+    """Tell whether the same request can be granted a moment later, though nobody changes anything."""
+    passes = refused.code in LOADING or isinstance(refused, RateLimited)
+    return passes and not isinstance(refused, InvalidInput)
 
 
 class Pool:
@@ -42,7 +61,8 @@ class Pool:
     def service(self) -> Connection:
         """Return a connection to one of the service URL's hosts, the one that answered last if it can.
 
-        Raises Unreachable when none of them can be reached, Unanswered when there is one, which says nothing.
+        Raises Unreachable when none of them can be reached, Unanswered when there is one, which says nothing, and the
+        refusal of one that takes no connection now, or that has no room for one.
         """
         problems: list[EosError] = []
         for step in range(len(self._services)):
@@ -53,12 +73,19 @@ class Pool:
                 raise
             except (Unreachable, Unanswered) as error:  # a broker that hangs takes connections, and says nothing
                 problems.append(error)
+            except Refused as refused:  # a broker that starts or stops, or has too many connections, is not all of them
+                if not not_yet(refused) and _FULL not in refused.detail:
+                    raise
+                problems.append(refused)
             else:
                 self._first = place
                 return connection
-        if len(problems) == 1:
-            raise problems[0]
-        raise Unreachable("none of the hosts in the service URL can be reached: " + "; ".join(map(str, problems)))
+        raise _of_all(problems)
+
+    def pass_over(self, asked: Connection) -> None:
+        """Let the next host of the service URL be asked first. Args: where nothing came of a request."""
+        if asked.address == self._services[self._first]:  # else another thread has done so
+            self._first = (self._first + 1) % len(self._services)
 
     def reach(self, broker: BrokerAddress, asked: Connection) -> Connection:
         """Return a connection to a broker that a lookup named. Args: the answer; where it came from."""
@@ -140,6 +167,19 @@ class Pool:
         self._connections = {}
         self._guard = threading.Lock()
         self._dialling = {}
+
+
+def _of_all(problems: list[EosError]) -> EosError:
+    """Return one error for what all hosts of a service URL answered: it can pass where one of them can."""
+    if len(problems) == 1:
+        return problems[0]
+    words = "; ".join(map(str, problems))
+    refusals = [problem for problem in problems if isinstance(problem, Refused)]
+    passing = [refused for refused in refusals if not_yet(refused)]
+    if passing or len(refusals) == len(problems):
+        one = (passing or refusals)[0]
+        return type(one)("connect to one of the hosts in the service URL", one.code, words)
+    return Unreachable(f"none of the hosts in the service URL can be reached ({words})")
 
 
 _POOLS: weakref.WeakSet[Pool] = weakref.WeakSet()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import ClassVar
@@ -13,15 +14,25 @@ import pytest
 
 import eos
 from eos.config import Cluster, Credentials
-from eos.errors import EosError, Unanswered, Unreachable
+from eos.errors import ConnectionLost, EosError, RefusedForGood, Unanswered, Unreachable
 from eos.pulsar.net.client import SHARED_CLIENTS, Client
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.service_url import Address
 from eos.pulsar.net.transport import PlainTransport, Transport, connect
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
-from tests.unit.pulsar.net.fake_broker import FakeBroker, Handler, Session, cut, first_then_well, silent
-from tests.waiting import PATIENCE_S, until
+from eos.pulsar.wire.pulsar_pb2 import ServerError
+from tests.unit.pulsar.net.fake_broker import (
+    FakeBroker,
+    Handler,
+    Session,
+    cut,
+    first_then_well,
+    looked_up,
+    refusing,
+    silent,
+)
+from tests.waiting import PATIENCE_S, in_a_hurry, until
 
 
 class Awaited(Future[Connection]):
@@ -150,6 +161,122 @@ def test_a_host_that_was_a_broker_is_waited_for(broker: FakeBroker, client: Clie
     until(lambda: not first.alive)
     assert client.partitions("t") == 0
     assert len(broker.sessions) == 3
+
+
+# ---- one of several hosts that can't serve now
+
+ASKS: dict[int, Callable[[Client], object]] = {
+    Type.CONNECT: lambda client: client.connect(),
+    Type.LOOKUP: lambda client: client.producer("t"),
+    Type.PARTITIONED_METADATA: lambda client: client.partitions("t"),
+    Type.GET_TOPICS_OF_NAMESPACE: lambda client: client.topics("public/default"),
+    Type.GET_SCHEMA: lambda client: client.schema("t"),
+}
+"""All that any host of the service URL is asked for."""
+
+NOT_YET = {
+    "it starts or stops": refusing(ServerError.ServiceNotReady, "Failed due to pulsar service is not ready"),
+    "it has too much to do": refusing(ServerError.TooManyRequests, "Failed due to too many pending lookup requests"),
+}
+FULL = {
+    "it has no room": refusing(ServerError.NotAllowedError, "Reached the maximum number of connections"),
+    "it has no room for this address": refusing(
+        ServerError.NotAllowedError, "Reached the maximum number of connections on address/127.0.0.1"
+    ),
+}
+ELSEWHERE = [(kind, why) for kind in ASKS for why in NOT_YET] + [(Type.CONNECT, why) for why in FULL]
+
+
+@pytest.fixture
+def other() -> Iterator[FakeBroker]:
+    """The host that comes second in the service URL."""
+    with FakeBroker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def of_two(broker: FakeBroker, other: FakeBroker) -> Iterator[Client]:
+    """A client whose service URL has two hosts."""
+    with Client(Cluster(f"{broker.url},127.0.0.1:{other.port}")) as client:
+        yield client
+
+
+@pytest.mark.parametrize(("kind", "why"), ELSEWHERE)
+def test_a_host_that_can_not_serve_now_is_passed_over(
+    broker: FakeBroker, other: FakeBroker, of_two: Client, kind: int, why: str
+) -> None:
+    broker.handlers[kind] = (NOT_YET | FULL)[why]
+    ASKS[kind](of_two)
+    assert (len(broker.commands(kind)), len(other.commands(kind))) == (1, 1)
+    ASKS[kind](of_two)
+    assert len(broker.commands(kind)) == 1, "the one that answered is asked from now on"
+
+
+@pytest.mark.parametrize("why", NOT_YET)
+@pytest.mark.parametrize("kind", ASKS)
+def test_the_only_host_is_asked_again_where_it_can_not_serve_yet(
+    broker: FakeBroker, client: Client, kind: int, why: str
+) -> None:
+    broker.handlers[kind] = first_then_well(NOT_YET[why])
+    ASKS[kind](client)
+    assert len(broker.commands(kind)) == 2
+
+
+@pytest.mark.parametrize("why", NOT_YET)
+@pytest.mark.parametrize("kind", ASKS)
+def test_all_hosts_are_asked_again_where_none_can_serve_yet(
+    broker: FakeBroker, other: FakeBroker, of_two: Client, kind: int, why: str
+) -> None:
+    broker.handlers[kind] = other.handlers[kind] = NOT_YET[why]
+    with in_a_hurry(of_two), pytest.raises(Unanswered, match=r"The last problem was"):
+        ASKS[kind](of_two)
+    assert len(broker.commands(kind)) > 1
+    assert len(other.commands(kind)) > 1
+    broker.handlers.clear()
+    other.handlers[kind] = first_then_well(NOT_YET[why])
+    ASKS[kind](of_two)
+
+
+@pytest.mark.parametrize("why", FULL)
+def test_no_host_with_room_is_an_error_at_once(broker: FakeBroker, other: FakeBroker, of_two: Client, why: str) -> None:
+    broker.handlers[Type.CONNECT] = other.handlers[Type.CONNECT] = FULL[why]
+    with pytest.raises(RefusedForGood, match=rf":{broker.port}: .*maximum number of connections.*:{other.port}: "):
+        of_two.connect()
+    other.handlers[Type.CONNECT] = first_then_well(NOT_YET["it starts or stops"])
+    of_two.connect()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ASKS if kind != Type.CONNECT])
+@pytest.mark.parametrize(("answer", "error"), [(silent, Unanswered), (cut, ConnectionLost)])
+def test_after_a_request_without_an_answer_another_host_is_asked(
+    broker: FakeBroker, other: FakeBroker, of_two: Client, kind: int, answer: Handler, error: type[EosError]
+) -> None:
+    broker.handlers[kind] = answer
+    of_two.connect()
+    with in_a_hurry(of_two), pytest.raises(error):
+        ASKS[kind](of_two)
+    ASKS[kind](of_two)
+    assert (len(broker.commands(kind)), len(other.commands(kind))) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", [Type.LOOKUP, Type.PRODUCER])
+def test_an_answer_of_a_topics_broker_says_nothing_of_the_host(
+    broker: FakeBroker, other: FakeBroker, of_two: Client, kind: int
+) -> None:
+    with FakeBroker() as owner:
+        answer = "Redirect" if kind == Type.LOOKUP else "Connect"
+        broker.handlers[Type.LOOKUP] = looked_up(answer, broker_service_url=owner.url)
+        owner.handlers[kind] = first_then_well(NOT_YET["it starts or stops"])
+        of_two.producer("t")
+    assert len(broker.commands(Type.LOOKUP)) == 2
+    assert not other.received
+
+
+def test_threads_that_met_the_same_host_pass_over_no_other(of_two: Client, other: FakeBroker) -> None:
+    first = of_two._pool.service()
+    for _ in range(2):
+        of_two._pool.pass_over(first)
+    assert of_two._pool.service().address.port == other.port
 
 
 # ---- clients that share a process
