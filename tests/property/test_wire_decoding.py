@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import struct
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from eos.config import COMPRESSIONS, Compression
-from eos.errors import DamagedFrame
+from eos.errors import DamagedEntry, DamagedFrame
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.compression import TYPES, compress
 from eos.pulsar.wire.decoding import COLUMNS, Column, decode
@@ -100,6 +101,39 @@ def mixed_entries(draw: st.DrawFn) -> list[Entry]:
             payload = bytes(compress(payload, compression))
         entries.append(Entry(EntryId(3, place), metadata, payload, len(payload), "t"))
     return entries
+
+
+_IN_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+"""RFC 4648, 4. Python's own decoder takes more, and each version of it something else."""
+
+
+@st.composite
+def in_base64_or_almost(draw: st.DrawFn) -> bytes:
+    """Base64, with padding or another byte put in, or taken out, anywhere."""
+    text = base64.b64encode(draw(st.binary(max_size=5)))
+    at = draw(st.integers(0, len(text)) | st.just(len(text)))
+    return draw(st.sampled_from([text, text[:at], text[:at] + draw(st.sampled_from(BESIDE)) + text[at:]]))
+
+
+BESIDE = [b"=", b"==", b"===", b"A", b"AA", b"AA==", b"-", b"_", b"\n", b" "]
+
+
+@given(st.lists(st.tuples(st.booleans(), in_base64_or_almost()), min_size=1, max_size=5))
+def test_a_key_is_decoded_or_its_entry_is_damaged(texts: list[tuple[bool, bytes]]) -> None:
+    entries = []
+    for place, (in_base64, text) in enumerate(texts):
+        metadata = MessageMetadata(producer_name="p", sequence_id=place, publish_time=1)
+        metadata.partition_key, metadata.partition_key_b64_encoded = text, in_base64
+        entries.append(Entry(EntryId(3, place), metadata, b"v", 1, "t"))
+    wrong = [place for place, (in_base64, text) in enumerate(texts) if in_base64 and not _IN_BASE64.fullmatch(text)]
+    event("damaged" if wrong else "decoded")
+    if not wrong:
+        keys = [base64.b64decode(text) if in_base64 else text for in_base64, text in texts]
+        assert decode(entries, ["key"]).to_pydict() == {"key": keys}
+        return
+    with pytest.raises(DamagedEntry, match="marked as base64, and is not") as damaged:
+        decode(entries, ["key"])
+    assert damaged.value.entry == wrong[0]
 
 
 def as_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:

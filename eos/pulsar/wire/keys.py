@@ -157,8 +157,16 @@ def _base64(column: pa.Array) -> pa.Array:
     return binary_array(out.reshape(-1), group_offsets * 4, pa.large_binary())
 
 
+def first_not_base64(column: pa.Array) -> int | None:
+    """Return the first row of a binary column that is not base64. None where all are."""
+    return next((row for row in range(len(column)) if undo_base64(column.slice(row, 1)) is None), None)
+
+
 def undo_base64(column: pa.Array) -> pa.Array | None:
-    """Return the bytes that a binary column holds in base64, or None when a row is not base64. Nulls become empty."""
+    """Return the bytes that a binary column holds in base64, or None when a row is not base64. Nulls become empty.
+
+    A row must have its padding, and no more than that: Python's own decoder takes some that have (3.11 and 3.12).
+    """
     data, offsets = flat(column)
     if (np.diff(offsets) % 4).any():
         return None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eos.errors import InvalidInput
 from eos.pulsar.wire.columns import row_name
-from eos.pulsar.wire.keys import undo_base64, wire_keys
+from eos.pulsar.wire.keys import first_not_base64, undo_base64, wire_keys
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.txn import TxnId
 
@@ -46,9 +46,15 @@ def test_what_was_made_base64_comes_back(keys: list[bytes | None], kind: pa.Data
     assert plain.to_pylist() == pa.array(keys, kind).filter(wire.encoded).to_pylist()
 
 
-@pytest.mark.parametrize("wrong", [b"YQ", b"YQ=", b"=YQ=", b"YQ==YQ==", b"Y===", b"YQ=a", b"Y*==", b"YWI_"])
+NO_BASE64 = [b"YQ", b"YQ=", b"=YQ=", b"YQ==YQ==", b"Y===", b"YQ=a", b"Y*==", b"YWI_", b"YWJj=", b"YQ==="]
+
+
+@pytest.mark.parametrize("wrong", NO_BASE64)
 def test_what_is_no_base64_is_refused(wrong: bytes) -> None:
-    assert undo_base64(pa.array([b"YQ==", wrong, b"YWI="])) is None
+    column = pa.array([b"YQ==", None, wrong, b"YWI=", wrong])
+    assert undo_base64(column) is None
+    assert first_not_base64(column) == 2
+    assert first_not_base64(column.slice(0, 2)) is None
 
 
 def test_empty_rows_between_others() -> None:
