@@ -95,8 +95,7 @@ def parse_oauth2(given: OAuth2Options) -> OAuth2:
     flow = options.pop("type", CLIENT_CREDENTIALS)
     if flow != CLIENT_CREDENTIALS:
         raise InvalidInput(f"oauth2 has the unknown type {flow!r}. The only type is {CLIENT_CREDENTIALS}.")
-    issuer = urlsplit(options.get("issuer_url", ""))
-    if issuer.scheme not in ("http", "https") or not issuer.hostname or issuer.username is not None:
+    if not _is_issuer(options.get("issuer_url", "")):
         raise InvalidInput(
             'oauth2 needs issuer_url, such as "https://issuer.example.com/". The address before '
             "/.well-known/openid-configuration, without a user."
@@ -113,6 +112,16 @@ def parse_oauth2(given: OAuth2Options) -> OAuth2:
     elif key_file is not None:
         options["key_file"] = key_file.removeprefix(FILE).removeprefix("//")
     return OAuth2(**options)
+
+
+def _is_issuer(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna")  # as the look-up of its name does
+        _ = parts.port
+    except ValueError:  # such as a bracket without its other, a port that is not a number, and an empty part of a name
+        return False
+    return parts.scheme in ("http", "https") and bool(host) and parts.username is None
 
 
 def key_of(text: str, source: str) -> tuple[str, str]:

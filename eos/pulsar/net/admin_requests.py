@@ -14,7 +14,7 @@ from eos.closing import Closing
 from eos.config import Credentials, OAuth2, Tls
 from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.authentication import secret, without
-from eos.pulsar.net.service_url import refuse_user
+from eos.pulsar.net.service_url import is_host, refuse_user
 from eos.pulsar.net.transport import tls_advice, tls_context
 from eos.pulsar.protocol.refusals import advice_for, refused
 from eos.pulsar.protocol.topics import full_name
@@ -158,9 +158,10 @@ NO_ADMIN_API = (
 
 def _host(url: str) -> str:
     try:
-        return httpx.URL(url).host
-    except httpx.InvalidURL:
+        host = httpx.URL(url).host
+    except (httpx.InvalidURL, UnicodeError):
         return ""
+    return host if is_host(host) else ""
 
 
 def _problem(asked: str, answer: httpx.Response) -> EosError:

@@ -72,11 +72,19 @@ def refuse_tls_in_vain(tls: Tls, service_url: str, admin_url: str | None) -> Non
         )
 
 
+def is_host(name: str) -> bool:
+    """Tell whether a name can be looked up at all. Each part between dots must have 1 to 63 characters."""
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:
+        return False
+
+
 def _address(text: str, scheme: str, whole: str) -> Address:
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, str(_PORTS[scheme])
     host = host.strip("[]")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536 or "/" in text:
+    if not is_host(host) or not port.isdecimal() or not 0 < int(port) < 65536 or "/" in text:
         raise InvalidInput(f'"{text}" in the service URL "{whole}" is not host:port')
     return Address(host, int(port), tls=scheme == "pulsar+ssl")

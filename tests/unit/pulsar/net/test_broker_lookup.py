@@ -110,7 +110,11 @@ def test_service_urls() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://a:8080", "a:6650", "pulsar://", "pulsar://a:x", "pulsar://a:0", "pulsar://a/b"]
+    "url",
+    [
+        *("http://a:8080", "a:6650", "pulsar://", "pulsar://a:x", "pulsar://a:0", "pulsar://a/b", "pulsar://a:²"),
+        *("pulsar://my..broker:6650", "pulsar://.a", f"pulsar+ssl://{'a' * 64}.example.com", "pulsar://a,b..c"),
+    ],
 )
 def test_wrong_service_urls(url: str) -> None:
     with pytest.raises(InvalidInput):
