@@ -24,6 +24,17 @@ FORBIDDEN = ("401", "403")
 
 _MOST_REDIRECTS = 5
 
+_NO_TOPIC: Final = re.compile(
+    r"(?:^|Message:[ ])(?:(?:Partitioned )?Topic\b.*(?:not found|does not exist|not yet created)"
+    r"|Subscription .* not found for topic |Partition metadata not found for )",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A broker's words in an answer 404 where a topic is missing (AdminResource, PersistentTopicsBase, TransactionsBase).
+
+A subscription that is missing counts too. A gateway before the brokers answers 404 in words of its own for any path
+that it does not pass on, and its words may show the path, with the name of the topic.
+"""
+
 _NOT_LOADED: Final = re.compile(r"Topic not found (persistent://\S+)")
 
 
@@ -165,14 +176,15 @@ def _host(url: str) -> str:
 
 
 def _problem(asked: str, answer: httpx.Response) -> EosError:
+    told = ""
     try:
-        reason = str(answer.json()["reason"])
+        reason = told = str(answer.json()["reason"]).strip()
     except (ValueError, KeyError, TypeError):
         page = "html" in answer.headers.get("Content-Type", "")
         reason = NO_ADMIN_API if page else answer.text
     shown = answer.request.headers.get("Authorization", "").rpartition(" ")[2]
     reason = without(shown.encode(), reason.strip().split("\n\nStacktrace")[0])
-    if answer.status_code == httpx.codes.NOT_FOUND and "topic" in reason.lower():
+    if answer.status_code == httpx.codes.NOT_FOUND and _NO_TOPIC.search(told):
         return TopicMissing(reason)
     status = str(answer.status_code)
     if answer.is_server_error:  # of any cause, which its words alone may name

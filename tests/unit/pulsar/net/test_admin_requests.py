@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from eos.config import Credentials, Tls
-from eos.errors import Refused
+from eos.errors import InvalidInput, Refused, TopicMissing
 from eos.pulsar.net import admin_requests
-from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin import Admin, if_there
 from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.txn import TxnId
 from tests.modules import modules_with
@@ -132,3 +132,65 @@ def test_a_transaction_of_which_a_broker_cannot_tell_has_not_ended(
     }
     with pytest.raises(Refused, match=reason.partition("\n")[0]):
         admin.transaction(TxnId(0, 1))
+
+
+STATS = "/admin/v2/persistent/public/default/topic-a/stats"
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Topic not found",
+        "Topic persistent://public/default/topic-a not found",
+        "Topic persistent://public/default/topic-a not found.",
+        "Topic persistent://public/default/topic-a does not exist",
+        "Topic not found persistent://public/default/topic-a",
+        "Topic does not exist and cannot be auto-created",
+        "Topic partitions were not yet created",
+        "Topic's namespace does not exist",
+        "Topic or subscription not found",
+        "Partitioned Topic not found",
+        "Partitioned Topic not found: persistent://public/default/topic-a has zero partitions",
+        "Partitioned Topic persistent://public/default/topic-a not found",
+        "Partitioned topic not found persistent://public/default/topic-a",
+        "Partition metadata not found for the partitioned topic: persistent://public/default/topic-a",
+        "Subscription mine not found for topic persistent://public/default/topic-a",
+        " --- An unexpected error occurred in the server ---\n\nMessage: Topic topic-a not found\n\nStacktrace:\n\nat",
+    ],
+)
+def test_a_broker_says_that_a_topic_is_missing_in_several_words(server: Server, admin: Admin, reason: str) -> None:
+    """Those in the classes of 4.2.4, and of older brokers."""
+    server.answers = {STATS: (404, {"reason": reason})}
+    with pytest.raises(TopicMissing, match=reason.strip()[:5]):
+        admin.backlog("topic-a")
+    assert if_there(admin.backlog, "topic-a") is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"timestamp": "2026", "status": 404, "error": "Not Found", "path": STATS},
+        {"reason": f"No route for {STATS}"},
+        {"reason": f"{STATS} not found"},
+        {"message": "Topic not found"},
+        {"reason": "Namespace does not exist"},
+        {"reason": "Transaction buffer Snapshot for the topic does not exist"},
+        {"reason": None, "path": STATS},
+        f"Cannot GET {STATS}: Not Found".encode(),
+        b"Topic not found",
+        b"",
+    ],
+)
+def test_an_answer_404_of_something_else_says_nothing_of_the_topic(
+    server: Server, admin: Admin, answer: object
+) -> None:
+    """A gateway before the brokers may show the path of what it does not pass on, and the topic may hold messages."""
+    server.answers = {STATS: (404, answer)}
+    with pytest.raises(Refused, match="answered 404"):
+        if_there(admin.backlog, "topic-a")
+
+
+@pytest.mark.parametrize("host", ["my..broker", ".broker", "a" * 64 + ".example.com", "xn--a"])
+def test_a_host_that_no_name_server_can_be_asked_for_is_refused(host: str) -> None:
+    with pytest.raises(InvalidInput, match=r"has no host that can be read"):
+        Admin(f"http://{host}:8080")
