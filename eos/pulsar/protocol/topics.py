@@ -14,7 +14,8 @@ NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+", re.ASCII)
 """tenant/namespace."""
 
 _FULL = re.compile(r"persistent://[-=:.\w]+/[-=:.\w]+/[^/\s]+")
-_PARTITION = re.compile(r"(.+)-partition-(\d+)", re.ASCII)
+_PARTITION = re.compile(r"(.+)-partition-(0|[1-9]\d{0,9})", re.ASCII)
+_MOST_PARTITION = 2**31 - 1
 
 
 def check_namespace(namespace: str) -> None:
@@ -74,9 +75,14 @@ def is_hidden(topic: str) -> bool:
 
 
 def split_partition(physical: str) -> tuple[str, int | None]:
-    """Return the topic that a physical topic is a partition of, and its number; None for one without partitions."""
+    """Return the topic that a physical topic is a partition of, and its number; None for one without partitions.
+
+    For Pulsar t-partition-01 and t-partition-99999999999 are whole topics (TopicName.getPartitionIndex).
+    """
     found = _PARTITION.fullmatch(physical)
-    return (physical, None) if found is None else (found[1], int(found[2]))
+    if found is None or int(found[2]) > _MOST_PARTITION:
+        return physical, None
+    return found[1], int(found[2])
 
 
 def valid_topic(topic: str) -> str:

@@ -13,7 +13,14 @@ from eos.pulsar.protocol.lookup import (
     topics_answer,
 )
 from eos.pulsar.protocol.requests import Type
-from eos.pulsar.protocol.topics import full_name, partition_name, persistent_name, split_partition
+from eos.pulsar.protocol.topics import (
+    full_name,
+    partition_name,
+    persistent_name,
+    split_partition,
+    valid_topic,
+    whole_topic,
+)
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
     CommandError,
@@ -130,7 +137,23 @@ def test_names_of_topics(short: str, full: str) -> None:
 
 def test_a_name_is_taken_apart_into_topic_and_partition() -> None:
     assert split_partition("persistent://a/b/t-partition-12") == ("persistent://a/b/t", 12)
-    assert split_partition("persistent://a/b/t") == ("persistent://a/b/t", None)
+    assert split_partition("persistent://a/b/t-partition-0") == ("persistent://a/b/t", 0)
+    assert split_partition("persistent://a/b/t-partition-2147483647") == ("persistent://a/b/t", 2**31 - 1)
+    assert split_partition("persistent://a/b/t-partition-1-partition-2") == ("persistent://a/b/t-partition-1", 2)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("t", "t-partition-", "t-partition-01", "t-partition-00", "t-partition--1", "t-partition-+1"),
+        *("t-partition-2147483648", "t-partition-99999999999", "t-partition-1x", "t-partition-1-partition-02"),
+    ],
+)
+def test_a_name_that_is_a_whole_topic_to_pulsar_is_one(name: str) -> None:
+    full = f"persistent://a/b/{name}"
+    assert split_partition(full) == (full, None)
+    assert whole_topic(full) == full
+    assert valid_topic(full) == full
 
 
 @pytest.mark.parametrize("name", ["a/b", "non-persistent://a/b/t", "persistent://a/b c/t", ""])
