@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eos.errors import Refused
+from eos.errors import InvalidInput, Refused
 from eos.pulsar.protocol.requests import Type, granted
 from eos.pulsar.protocol.topics import whole_topic
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchema, KeyValue, Schema
@@ -35,7 +35,12 @@ class Declared:
     properties: tuple[tuple[str, str], ...] = ()
 
     def on_the_wire(self) -> Schema:
-        """Return it as PRODUCER carries it."""
+        """Return it as PRODUCER carries it. Raises InvalidInput for a type of a newer Pulsar."""
+        if self.kind not in _NUMBERS:
+            raise InvalidInput(
+                f'this version does not know the schema type "{self.kind}", so it can\'t declare such a schema, and '
+                "nothing was written. Use a newer version, or another topic"
+            )
         pairs = [KeyValue(key=key, value=value) for key, value in self.properties]
         number = _NUMBERS[self.kind]
         return Schema(name="", schema_data=self.definition, type=number, properties=pairs)  # type: ignore[arg-type]

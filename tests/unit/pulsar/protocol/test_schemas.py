@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from eos.errors import Refused
+from eos.errors import InvalidInput, Refused
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Registered, ask_schema, kind_name, schema_answer
 from eos.pulsar.wire.pulsar_pb2 import (
@@ -43,6 +43,12 @@ def test_what_is_registered_is_declared_as_the_same(number: int) -> None:
     given = schema_answer(answer(schema=schema, schema_version=VERSION), TOPIC)
     assert given is not None
     assert given.declared.on_the_wire() == schema
+
+
+def test_a_schema_of_a_newer_pulsar_can_not_be_declared() -> None:
+    """Known by its number alone, as a topic's schema has it."""
+    with pytest.raises(InvalidInput, match=r'does not know the schema type "99".*Use a newer version'):
+        Registered(TOPIC, VERSION, kind_name(99), b"", {}).declared.on_the_wire()
 
 
 def test_a_topic_without_a_schema_has_none() -> None:
