@@ -27,6 +27,7 @@ from eos.errors import (
     NoCredentials,
     Refused,
     Unanswered,
+    UnexpectedFrame,
     Unreachable,
 )
 from eos.pulsar.net.authentication import auth_data, expiry, without
@@ -43,6 +44,9 @@ log = logging.getLogger("eos.connection")
 
 KEEP_ALIVE_S = 30.0
 """Seconds of silence after which we send PING (keepAliveIntervalSeconds of the Java client)."""
+
+_TO_NO_REQUEST = 2**64 - 1
+"""The request id of an error by which a broker ends a connection. With another one it answers what was only told."""
 
 _LOOK_S = 1.0  # between two looks whether an answer can still come
 
@@ -240,6 +244,8 @@ class Connection:
                 except Refused as refused:
                     words = f"{without(shown, refused.detail)}{expiry(shown)}"
                     raise refusal(f"connect to {self.broker}", refused.code, words) from None
+                except UnexpectedFrame as error:
+                    raise self._no_broker(error) from error
                 if state is State.CONNECTED:
                     return
                 shown = auth_data(credentials, limit)
@@ -249,7 +255,10 @@ class Connection:
         try:
             return self._decoder.feed(data)
         except DamagedFrame as error:
-            raise Unreachable(f"{self.broker} is not a Pulsar broker ({error}). Check the service URL") from error
+            raise self._no_broker(error) from error
+
+    def _no_broker(self, why: EosError) -> Unreachable:
+        return Unreachable(f"{self.broker} is not a Pulsar broker ({why}). Check the service URL")
 
     def _read(self) -> None:
         silent = False
@@ -332,7 +341,7 @@ class Connection:
             waiting = self._requests.match(command)
         if waiting is not None:
             waiting.set_result(command)
-        elif command.type == Type.ERROR:
+        elif command.type == Type.ERROR and command.error.request_id == _TO_NO_REQUEST:
             self._last_words = f"closed by the broker: {command.error.message}"
 
     def _say(self, command: BaseCommand) -> None:

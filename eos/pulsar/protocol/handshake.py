@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from eos.errors import UnexpectedFrame
 from eos.pulsar.protocol.machine import Machine, TransitionTable
 from eos.pulsar.protocol.refusals import refused
 from eos.pulsar.protocol.requests import Type, granted
@@ -110,9 +111,12 @@ class Handshake:
     def receive(self, command: BaseCommand) -> State:
         """Take the broker's answer. After a challenge the caller sends `response`.
 
-        Raises Refused on ERROR, or when the broker is too old for transactions.
+        Raises Refused on ERROR, or when the broker is too old for transactions, and UnexpectedFrame for a command that
+        has no place here.
         """
-        happening = _INPUTS[command.type]
+        happening = _INPUTS.get(command.type)
+        if happening is None:
+            raise UnexpectedFrame(f"handshake: received {Type.Name(command.type)} while {self.state}")
         self._machine.take(happening)
         if happening is Input.CONNECTED:
             self._connected(command)

@@ -15,7 +15,7 @@ from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.service_url import Address
 from eos.pulsar.net.transport import PlainTransport
 from eos.pulsar.protocol.requests import Type
-from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.frames import Frame, encode
 from eos.pulsar.wire.pulsar_pb2 import (
     AuthData,
     BaseCommand,
@@ -69,6 +69,7 @@ def test_no_answer_to_connect(broker: FakeBroker) -> None:
         (b"HTTP/1.1 400 Bad Request\r\n", "answers in HTTP. This is the port of the admin API"),
         (b"\x15\x03\x03\x00\x02\x02\x0a", r"answers in TLS. Use pulsar\+ssl:// and the TLS port"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", r"a frame of 1397966893 bytes"),
+        (encode(BaseCommand(type=Type.PING, ping=CommandPing())), "handshake: received PING while connecting"),
     ],
 )
 def test_a_port_that_speaks_another_protocol_is_named(

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eos.errors import EosError
+import pytest
+
+from eos.errors import ConnectionLost, EosError
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame, encode
-from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandMessage, CommandPing, MessageIdData
-from tests.unit.pulsar.net.fake_broker import FakeBroker, Session
+from eos.pulsar.wire.pulsar_pb2 import (
+    BaseCommand,
+    CommandError,
+    CommandMessage,
+    CommandPing,
+    MessageIdData,
+    ServerError,
+)
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, refusing
 from tests.waiting import until
 
 
@@ -49,3 +58,25 @@ def test_frames_that_came_together_are_handed_out_together_and_in_order(broker: 
     sessions[0]._socket.sendall(b"".join(parts))
     until(lambda: len(calls) == 3 and bool(broker.commands(Type.PONG)))
     assert calls == [(one, [0, 1]), (two, [0]), (one, [2])]
+
+
+@pytest.mark.parametrize("to_no_request", [True, False])
+def test_only_an_error_that_answers_no_request_says_why_a_connection_ends(
+    broker: FakeBroker, client: Client, to_no_request: bool
+) -> None:
+    """A request that was only told is refused, and nobody waits for it: its words name another thing."""
+
+    def last_words(session: Session, frame: Frame) -> None:
+        if to_no_request:
+            error = CommandError(request_id=2**64 - 1, error=ServerError.UnknownError, message="why it ends")
+            session.send(BaseCommand(type=Type.ERROR, error=error))
+        session.cut()
+
+    producer = client.producer("t")
+    broker.handlers[Type.CLOSE_PRODUCER] = refusing(ServerError.UnknownError, "why the producer stays")
+    broker.handlers[Type.PARTITIONED_METADATA] = last_words
+    producer.abandon()
+    with pytest.raises(ConnectionLost) as lost:
+        client.partitions("t")
+    assert ("closed by the broker: why it ends" in str(lost.value)) is to_no_request
+    assert "why the producer stays" not in str(lost.value)

@@ -98,6 +98,15 @@ def test_a_refusal_carries_the_brokers_words() -> None:
     assert handshake.state is State.REFUSED
 
 
+@pytest.mark.parametrize("kind", [Type.PING, Type.SUCCESS, Type.MESSAGE])
+def test_a_command_that_is_no_answer_to_connect_is_unexpected(kind: BaseCommand.Type) -> None:
+    handshake = Handshake("none")
+    handshake.connect(b"")
+    with pytest.raises(UnexpectedFrame, match=f"handshake: received {Type.Name(kind)} while connecting"):
+        handshake.receive(BaseCommand(type=kind))
+    assert handshake.receive(connected()) is State.CONNECTED
+
+
 def test_an_answer_before_the_question_is_unexpected() -> None:
     with pytest.raises(UnexpectedFrame):
         Handshake("none").receive(connected())
