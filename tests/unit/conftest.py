@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from weakref import WeakValueDictionary
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.unit.pulsar.net.fake_broker import FakeBroker
 def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBroker]:
     """A broker, and no shared client of an earlier one that had the same port: it would remember its transactions."""
     monkeypatch.setattr(Client, "_shared", {})
+    monkeypatch.setattr(Client, "_left", WeakValueDictionary())
     with FakeBroker() as fake:
         yield fake
         for client in Client._shared.values():

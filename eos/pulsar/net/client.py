@@ -6,7 +6,9 @@ import os
 import threading
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar, Literal
+from weakref import WeakValueDictionary
 
 from eos.closing import Closing
 from eos.config import Cluster
@@ -64,6 +66,7 @@ class Client(Closing):
     """
 
     _shared: ClassVar[dict[tuple[int, Cluster], Client]] = {}
+    _left: ClassVar[WeakValueDictionary[tuple[int, Cluster], Client]] = WeakValueDictionary()  # in holders' hands alone
     _sharing: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, cluster: Cluster) -> None:
@@ -82,15 +85,16 @@ class Client(Closing):
 
         A cluster with other credentials is another one, so a token that is renewed as an option leaves an old client.
         So of the clients that were not asked for lately those end their connections on which nothing is open. A holder
-        of such a client may go on with it: it connects again.
+        of such a client may go on with it: it connects again, and counts as asked for.
         """
         key = (os.getpid(), cluster)
         with cls._sharing:
-            client = cls._shared.pop(key, None) or cls(cluster)
+            client = cls._shared.pop(key, None) or cls._left.get(key) or cls(cluster)
+            client._pool.dialled = partial(cls.shared, cluster)  # else nobody would end what a holder connects again
             cls._shared[key] = client  # the one that was asked for last comes last
             for old in list(cls._shared)[:-SHARED_CLIENTS]:
                 if cls._shared[old]._pool.close_idle():
-                    del cls._shared[old]
+                    cls._left[old] = cls._shared.pop(old)
             return client
 
     def __reduce__(self) -> tuple[Callable[[Cluster], Client], tuple[Cluster]]:
@@ -98,7 +102,7 @@ class Client(Closing):
 
     @classmethod
     def _forked(cls) -> None:
-        cls._shared = {}
+        cls._shared, cls._left = {}, WeakValueDictionary()
         cls._sharing = threading.Lock()
 
     def connect(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
 from eos.config import Cluster
@@ -30,6 +31,10 @@ _FULL = "Reached the maximum number of connections"
 """A broker's words to a client that connects, of its brokerMaxConnections and brokerMaxConnectionsPerIp (ServerCnx)."""
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 def not_yet(refused: Refused) -> bool:
     """Tell whether the same request can be granted a moment later, though nobody changes anything."""
     passes = refused.code in LOADING or isinstance(refused, RateLimited)
@@ -40,6 +45,10 @@ class Pool:
     """Connections by address, and by the broker that a proxy connects to.
 
     A forked child starts with no connections. It drops those of its parent, unharmed.
+
+    Attributes:
+        ever_connected: whether a connection was made.
+        dialled: called after each connection that was made.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -51,6 +60,7 @@ class Pool:
         self._guard = threading.Lock()
         self._dialling: dict[Key, Future[Connection]] = {}
         self.ever_connected = False
+        self.dialled: Callable[[], object] = _nothing
         _POOLS.add(self)
 
     @property
@@ -133,6 +143,7 @@ class Pool:
             self._connections[key] = connection
             self._dialling.pop(key, None)
         result.set_result(connection)
+        self.dialled()
         return connection
 
     def _connect(self, key: Key) -> Connection:

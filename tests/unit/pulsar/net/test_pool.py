@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import struct
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -302,7 +304,29 @@ def test_a_client_whose_credentials_changed_is_not_kept_for_ever(broker: FakeBro
             producer = clients[-1].producer("t")
     assert len([client for client in clients if client._pool._connections]) == SHARED_CLIENTS + 1
     assert producer.is_idle, "the connection of an open producer stays"
-    assert [Client.shared(one.cluster) is one for one in clients[:2]] == [True, False]
     assert clients[2].partitions("t") == 0, "whoever holds it connects again"
+    assert [Client.shared(one.cluster) is one for one in clients[:3]] == [True] * 3, "there is one of each cluster"
     for client in clients:
+        client.close()
+
+
+def test_what_a_holder_of_an_old_client_connects_again_is_ended_like_the_rest(broker: FakeBroker) -> None:
+    def newer(count: int) -> list[Client]:
+        made = [Client.shared(Cluster(broker.url, Credentials("token", f"{number}"))) for number in range(count)]
+        for client in made:
+            client.partitions("t")
+        return made
+
+    held = Client.shared(Cluster(broker.url, Credentials("token", "held")))
+    for _ in range(2):
+        held.partitions("t")
+        assert held._pool._connections
+        newer(SHARED_CLIENTS)
+        Client.shared(Cluster(broker.url, Credentials("token", "last")))
+        assert not held._pool._connections
+    again = weakref.ref(held)
+    del held
+    gc.collect()
+    assert again() is None, "nothing keeps one that no holder has"
+    for client in newer(SHARED_CLIENTS):
         client.close()
