@@ -224,11 +224,9 @@ class Subscriber(ABC, Generic[L]):
             except (Refused, Unanswered) as error:
                 # Its topic was closed meanwhile, and it has left. Whether a subscription is deleted, that does not say.
                 left = line.state in ENDED if isinstance(error, Unanswered) else _LEFT in error.detail
-                if unsubscribe:
+                if unsubscribe or not left:
                     if line.state is not State.CLOSED_BY_BROKER:
                         _dismiss(line, connection)
-                    raise
-                if not left:
                     raise
             connection.ignore_consumer(line.consumer_id)
 

@@ -225,6 +225,18 @@ def test_no_consumer_is_left_at_the_broker_by_a_request_that_failed_after_it_joi
     until(lambda: not consumers.there, lambda: f"left: {consumers.there}")
 
 
+@pytest.mark.parametrize("answer", [refusing(ServerError.MetadataError, "another reason"), silent])
+def test_a_consumer_that_could_not_be_closed_is_not_listened_for(
+    broker: FakeBroker, client: Client, answer: Handler
+) -> None:
+    """Else its connection would count as used for ever."""
+    held = client.hold("t", "s")
+    broker.handlers[Type.CLOSE_CONSUMER] = answer
+    with in_a_hurry(client), pytest.raises((Refused, Unanswered)):
+        held.close()
+    assert client._pool.close_idle()
+
+
 def test_a_subscription_that_could_not_be_moved_can_be_moved_by_the_next_try(
     broker: FakeBroker, client: Client
 ) -> None:
