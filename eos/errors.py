@@ -20,7 +20,7 @@
 `ConsumerClosed`, `ProducerClosed`) come from the network layer. The driver turns each into one of the above before it
 reaches the user.
 `RefusedForGood` is both a Refused and an InvalidInput. `BadCredentials` is both a `NoCredentials` (Unreachable) and an
-InvalidInput.
+InvalidInput, and `BadCertificates` both an Unreachable and an InvalidInput.
 """
 
 from __future__ import annotations
@@ -175,6 +175,14 @@ class NoCredentials(Unreachable):
 
 class BadCredentials(NoCredentials, InvalidInput):
     """The text that was found is not a token or a password. This stays so until the caller changes something."""
+
+
+class BadCertificates(Unreachable, InvalidInput):
+    """No connection could be made, since a PEM file cannot be used.
+
+    The files are read for each connection. They may change while a commit is under way, and then this says nothing
+    about the batch.
+    """
 
 
 class Refused(NetworkError):

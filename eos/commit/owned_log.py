@@ -11,7 +11,7 @@ from eos.commit.control_topic import HOLD
 from eos.commit.log_reader import read_on, read_retained, view_behind
 from eos.commit.ports import ClientPort, ControlProducerPort, RetainingSubscriptionPort
 from eos.commit.retry import OwnerSettings
-from eos.errors import ConnectionLost, Fenced, NetworkError, Refused, RefusedForGood, TopicMissing
+from eos.errors import ConnectionLost, EosError, Fenced, InvalidInput, NetworkError, Refused, RefusedForGood
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 from eos.pulsar.wire.txn import TxnId
 
@@ -20,9 +20,9 @@ log = logging.getLogger("eos.commit.owned_log")
 
 _NAMED_BY_BROKER = re.compile(r"(?P<cluster>.+)-\d+-\d+")
 
-_OUT_OF_REACH = (NetworkError, TopicMissing)
+_OUT_OF_REACH = (NetworkError, InvalidInput)
 """Errors of calls about the subscription. They say nothing of the batch in hand. A committed batch stays committed,
-and the next record tells of a topic that is gone."""
+and the next record tells of a topic that is gone, or of a setting that is wrong."""
 
 _QUOTA_EXCEEDED = frozenset({"ProducerBlockedQuotaExceededError", "ProducerBlockedQuotaExceededException"})
 
@@ -219,7 +219,7 @@ class OwnedLog:
             if port is not None:
                 try:
                     port.close()
-                except (NetworkError, Fenced) as why:
+                except EosError as why:
                     log.info("closing %s: %s", self.topic, why)
 
 

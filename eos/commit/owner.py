@@ -24,12 +24,10 @@ from eos.commit.takeover import Takeover, owed
 from eos.commit.transaction import EndAnswer, TransactionEnd, ask, end
 from eos.errors import (
     CommitUnknown,
-    DamagedLog,
     EosError,
     InvalidInput,
     LimitReached,
     NetworkError,
-    NewerVersion,
     NotCommitted,
     Refused,
     Stopped,
@@ -196,7 +194,8 @@ class Owner:
         After it, `view` tells whether the batch in hand was committed. One whose commit was never asked for is not,
         though its transaction does not end, as when a topic of it was terminated. Raises Fenced when another driver
         owns the sink, CommitUnknown or NotCommitted when something did not end in time. DamagedLog or NewerVersion for
-        a log that can't tell any longer, and CommitUnknown where it was to tell of a commit.
+        a log that can't tell any longer, and InvalidInput for what must be changed first: both only while no commit was
+        asked for. Then it is CommitUnknown.
         """
         self.log.refuse_if_fenced()
         hand = self.in_hand
@@ -209,7 +208,7 @@ class Owner:
                     raise GaveUp(f"the end of transaction {hand.txn}") from error
             try:
                 self._takeover.again(ended)
-            except (DamagedLog, NewerVersion) as why:
+            except InvalidInput as why:
                 if hand is None or not hand.commit_sent:
                     raise
                 raise CommitUnknown(f'sink "{self.name}": {why}. {_NOT_KNOWN}') from why
@@ -271,7 +270,7 @@ class Owner:
             return
         try:
             self._takeover.free(topics)
-        except (GaveUp, NetworkError) as why:
+        except (GaveUp, NetworkError, InvalidInput) as why:
             log.warning(
                 'sink "%s": a try was aborted, and readers of %s may wait behind its rows until a later batch is '
                 "written there, or until `eos doctor --heal` is called: %s",
@@ -289,8 +288,16 @@ class Owner:
             known = self._known_after(why)
             raise known from (None if known is why.__cause__ else why.__cause__)
 
+    def _held(self) -> str | None:
+        """Say whose transactions hold the log, as far as that is told: no failure of it hides what is known."""
+        try:
+            return self._holders(self._takeover.coordinator, self.topic)
+        except Exception as why:
+            log.info('sink "%s": asking who holds %s: %s', self.name, self.topic, why)
+            return None
+
     def _known_after(self, gave_up: GaveUp) -> EosError:
-        held = self._holders(self._takeover.coordinator, self.topic)
+        held = self._held()
         why = gave_up.__cause__
         words = f'sink "{self.name}": waited for {gave_up} on {self.topic}, and gave up'
         if why is not None:

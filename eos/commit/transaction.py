@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from eos.commit.ports import CoordinatorsPort
 from eos.commit.retry import Retry
-from eos.errors import NetworkError, Refused
+from eos.errors import EosError, InvalidInput, NetworkError, Refused
 from eos.pulsar.wire.txn import TxnId
 
 
@@ -54,7 +54,7 @@ class EndAnswer(NamedTuple):
     """An answer to END_TXN: what it proves, and the error that it came as; None for success."""
 
     ending: TransactionEnd
-    error: NetworkError | None
+    error: EosError | None
 
 
 @contextmanager
@@ -86,12 +86,14 @@ def open_transaction(
 def ask(client: CoordinatorsPort, txn: TxnId, commit: bool, sent: Callable[[], None] | None = None) -> EndAnswer:
     """Ask once for the end of `txn`, at the coordinator that opened it, which need not be the sink's.
 
-    `sent` is called once the request was handed to the socket. Raises nothing of the network's.
+    `sent` is called once the request was handed to the socket. Raises nothing of the network's, and no InvalidInput: a
+    request whose answer is lost may have been carried out, so that a refused reconnection says nothing of the batch.
     """
-    said, error = SUCCESS, None
+    said: str = SUCCESS
+    error: EosError | None = None
     try:
         client.coordinator(txn.coordinator).end(txn, commit, sent)
-    except NetworkError as why:
+    except (NetworkError, InvalidInput) as why:
         said, error = why.code if isinstance(why, Refused) else SILENCE, why
     return EndAnswer(ENDINGS.get((commit, said), TransactionEnd.NOT_YET), error)
 

@@ -1,12 +1,14 @@
 """Each answer by which a broker refuses, at each request of a takeover and of a batch, from then on for ever.
 
-A sink says what is known of the batch, and what to do about an answer that does not pass by itself.
+A sink says what is known of the batch, and what to do about an answer that does not pass by itself. After its commit
+was asked for, an InvalidInput of the client's own, once or from then on, never says that a batch is not visible.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -14,27 +16,49 @@ from eos.commit.attempt import attempt
 from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.retry import OwnerSettings
-from eos.errors import CommitUnknown, EosError, InvalidInput, LimitReached, NotCommitted, RefusedForGood
+from eos.delivery.row_writer import WriteReport
+from eos.errors import CommitUnknown, ConnectionLost, EosError, InvalidInput, LimitReached, NotCommitted, RefusedForGood
 from eos.pulsar.protocol.refusals import ANSWERS, Answer, refused
+from eos.steps import Phase, Step
 from tests.simulation.broker import Broker
-from tests.simulation.client import Client
-from tests.simulation.job import CONTROL, DATA, NAME, InTurn, WriteData, rows_of
+from tests.simulation.client import Client, CoordinatorClient
+from tests.simulation.job import CONTROL, DATA, NAME, InTurn, Sends, WriteData, rows_of
 from tests.simulation.world import Alone
 
-SETTINGS = OwnerSettings(ttl_s=600, patience_s=5)
+CONNECT = "CONNECT coordinator"
+
+SETTINGS = OwnerSettings(ttl_s=600, patience_s=5, markers_retained=1)
 BATCH = 1
 _LIFT = "pulsar-admin topicPolicies set-backlog-quota --policy producer_request_hold"
 ROWS = {topic: rows_of(BATCH, topic) for topic in DATA}
 
 
-def owner_on(world: Alone) -> Owner:
-    at_once = InTurn(second_first=True)
-    return Owner(Client(world), NAME, CONTROL, SETTINGS, sleep=world.sleep, clock=world.clock, at_once=at_once)
+class Connecting(Client):
+    """A client that may have to connect to a coordinator again each time that it uses one."""
+
+    def coordinator(self, index: int) -> CoordinatorClient:
+        """See ClientPort."""
+        self._world.request(CONNECT, lambda: None)
+        return super().coordinator(index)
 
 
-def run(world: Alone, run_id: str) -> None:
+def owner_on(world: Alone, client: type[Client] = Client) -> Owner:
+    def observer(step: Step, phase: Phase, batch_id: int | None) -> None:
+        if (step, phase) == (Step.END_SENT, "after") and world.failing.get("END_TXN commit"):
+            world.failing["SEND"] = [(ConnectionLost("the control topic is gone"), False)]
+
+    return Owner(
+        *(client(world), NAME, CONTROL, SETTINGS),
+        observer=observer,
+        sleep=world.sleep,
+        clock=world.clock,
+        at_once=InTurn(second_first=True),
+    )
+
+
+def run(world: Alone, run_id: str, client: type[Client] = Client) -> None:
     """Start a query on a sink, and write a batch."""
-    owner = owner_on(world)
+    owner = owner_on(world, client)
     owner.make_log()
     owner.take_over("query", run_id)
     write(world, owner, run_id)
@@ -64,8 +88,25 @@ def left_in_the_batch() -> Alone:
     return world
 
 
-def requests_of(world: Alone) -> list[str]:
-    run(world, "run-1")
+def with_a_batch() -> Alone:
+    """A sink that has committed the batch before: the MARKER of that one is no longer retained after the next."""
+    world = unused()
+    owner = owner_on(world)
+    owner.take_over("query", "run-0")
+    attempt(owner, BATCH - 1, Identity("query", "run-0", "offsets"), Sends(lambda txn: WriteReport({}, {})))
+    world.log.clear()
+    return world
+
+
+def unsure(carried_out: bool) -> Alone:
+    """A sink whose commit has no answer, and whose producer is lost, too."""
+    world = with_a_batch()
+    world.failing["END_TXN commit"] = [(ConnectionLost("the coordinator is gone"), carried_out)]
+    return world
+
+
+def requests_of(world: Alone, client: type[Client] = Client) -> list[str]:
+    run(world, "run-1", client)
     return world.log
 
 
@@ -88,17 +129,18 @@ def fault(world: Alone, number: int, answer: Answer, *, whatever: bool) -> str |
         run(world, "run-1")
     except EosError as error:
         asked = world.log[number]
-        sent = "END_TXN commit" in world.log[:-1] and any(
-            before == "SEND in transaction" and label == "END_TXN commit"
-            for before, label in zip(world.log, world.log[1:], strict=False)
-        )
-        wrong = what_is_wrong(error, answer, sent)
-        visible = committed(world)
-        if visible and isinstance(error, (InvalidInput, NotCommitted)):
+        wrong = what_is_wrong(error, answer, commit_sent(world))
+        if committed(world) and isinstance(error, (InvalidInput, NotCommitted)):
             wrong.append("the rows are visible")
         return f"{asked} ({number}): {type(error).__name__}: {error} <- {'; '.join(wrong)}" if wrong else None
     assert committed(world)
     return None
+
+
+def commit_sent(world: Alone) -> bool:
+    """Tell whether the batch's commit was asked for, which follows its MARKER, and not that of an empty transaction."""
+    requests = [label for label in world.log if label != CONNECT]
+    return ("SEND in transaction", "END_TXN commit") in pairwise(requests)
 
 
 def what_is_wrong(error: EosError, answer: Answer, sent: bool) -> list[str]:
@@ -128,5 +170,49 @@ def test_an_answer_that_stays_so(answer: Answer, world_of: Callable[[], Alone]) 
         for number in range(count)
         for whatever in (False, True)
         if (found := fault(world_of(), number, answer, whatever=whatever))
+    ]
+    assert faults == [], "\n".join(faults)
+
+
+def invalid(world: Alone, number: int, *, whatever: bool, once: bool) -> str | None:
+    """Raise InvalidInput in place of the request after so many, as for a certificate that is replaced just then.
+
+    Args: whether later requests of other kinds fail, too; whether no later one does. Returns what is wrong.
+    """
+
+    def refusal(label: str) -> InvalidInput:
+        world.refusing = None if once else world.refusing
+        return InvalidInput(f"{label}: a PEM file cannot be read")
+
+    world.refusing = number, whatever, refusal
+    try:
+        run(world, "run-1", Connecting)
+    except EosError as error:
+        known = not isinstance(error, CommitUnknown)
+        sent = commit_sent(world)
+        visible = committed(world)
+        if known and (sent or visible):
+            return f"{world.log[number]} ({number}): {type(error).__name__}: {error} <- {visible=}"
+    else:
+        assert committed(world)
+    return None
+
+
+WORLDS = {
+    "unused": unused,
+    "left in the batch": left_in_the_batch,
+    "with a batch": with_a_batch,
+    "committed, answer lost": lambda: unsure(True),
+    "commit lost": lambda: unsure(False),
+}
+
+
+@pytest.mark.parametrize("world_of", WORLDS.values(), ids=WORLDS)
+def test_what_the_client_itself_refuses_never_hides_that_a_commit_was_asked_for(world_of: Callable[[], Alone]) -> None:
+    faults = [
+        found
+        for number in range(len(requests_of(world_of(), Connecting)))
+        for whatever, once in ((False, False), (True, False), (True, True))
+        if (found := invalid(world_of(), number, whatever=whatever, once=once))
     ]
     assert faults == [], "\n".join(faults)

@@ -221,7 +221,10 @@ def coordinators_allowed() -> Iterator[None]:
     except Refused as refused:
         if refused.code != "AuthorizationError":
             raise
-        raise InvalidInput(
-            f"{refused}. Transactions need a role that may look up the coordinators: "
-            "pulsar-admin namespaces grant-permission pulsar/system --actions consume --role ROLE"
+        raise RefusedForGood(
+            refused.asked,
+            refused.code,
+            refused.detail,
+            "Transactions need a role that may look up the coordinators: "
+            "pulsar-admin namespaces grant-permission pulsar/system --actions consume --role ROLE",
         ) from refused

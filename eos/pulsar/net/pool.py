@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError, Future
 
 from eos.config import Cluster
 from eos.errors import (
+    BadCertificates,
     EosError,
     InvalidInput,
     NoCredentials,
@@ -79,7 +80,7 @@ class Pool:
             place = (self._first + step) % len(self._services)
             try:
                 connection = self.get(self._services[place])
-            except NoCredentials:  # nothing of a host: no other one would help
+            except (NoCredentials, BadCertificates):  # nothing of a host: no other one would help
                 raise
             except (Unreachable, Unanswered) as error:  # a broker that hangs takes connections, and says nothing
                 problems.append(error)

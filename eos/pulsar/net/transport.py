@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn, Protocol
 
 from eos.config import Cluster, Credentials, Tls
-from eos.errors import InvalidInput, Unreachable
+from eos.errors import BadCertificates, InvalidInput, Unreachable
 from eos.pulsar.net.service_url import Address
 from eos.pulsar.wire.checksum import Buffer
 
@@ -141,7 +141,7 @@ class TlsTransport:
 def connect(address: Address, cluster: Cluster) -> Transport:
     """Make a connection within the cluster's time-out.
 
-    Raises Unreachable, or InvalidInput for certificates that can't be read.
+    Raises Unreachable, which is BadCertificates for PEM files that can't be read.
     """
     context = tls_context(cluster.tls, cluster.credentials) if address.tls else None
     try:
@@ -181,7 +181,7 @@ def tls_advice(why: str) -> str | None:
 
 
 def tls_context(tls: Tls, credentials: Credentials) -> ssl.SSLContext:
-    """Return how to trust and be trusted. Raises InvalidInput for certificates that can't be read."""
+    """Return how to trust and be trusted. Raises BadCertificates for PEM files that can't be read; InvalidInput."""
     if credentials.method == "tls" and tls.certificate is None:
         raise InvalidInput("'tls' authentication needs Tls(certificate=..., key=...)")
     with _named("trusted certificates", tls.trust_certs):
@@ -195,7 +195,7 @@ def tls_context(tls: Tls, credentials: Credentials) -> ssl.SSLContext:
 
 def _asks_password(tls: Tls) -> NoReturn:
     """Refuse a key that needs a password: OpenSSL would ask for it at the terminal, and a job would wait there."""
-    raise InvalidInput(
+    raise BadCertificates(
         f"the key {tls.key or tls.certificate} is encrypted by a password, which can't be given here. Use one without, "
         "in a file that only the job's user may read: openssl pkey -in KEY -out FILE"
     )
@@ -211,9 +211,10 @@ def _named(what: str, *paths: str | None) -> Iterator[None]:
                 pass
         yield
     except FileNotFoundError as error:
-        raise InvalidInput(f"can't read the {what}: there is no file {error.filename}") from error
+        raise BadCertificates(f"can't read the {what}: there is no file {error.filename}") from error
     except OSError as error:
-        raise InvalidInput(f"can't read the {what} in PEM {' and '.join(named)}: {error.strerror or error}") from error
+        files = " and ".join(named)
+        raise BadCertificates(f"can't read the {what} in PEM {files}: {error.strerror or error}") from error
 
 
 def _timeval(seconds: float) -> bytes:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 
@@ -355,3 +356,12 @@ def test_a_log_that_cannot_tell_of_a_commit_any_more_leaves_it_unknown(
             with pytest.raises(CommitUnknown, match=r"did not write\. Whether the batch is committed is not known$"):
                 commit(world, owner, 0)
     assert owner.decide(0, identity(0)) is Action.SKIP
+
+
+@pytest.mark.parametrize("error", [InvalidInput("no file ca.pem"), LOST, KeyError("partitions")])
+def test_who_holds_the_log_is_asked_for_the_message_alone(world: Alone, owner: Owner, error: Exception) -> None:
+    owner._holders = Mock(side_effect=error)
+    world.failing = {"END_TXN commit": [(LOST, False)] * 1000}
+    with pytest.raises(CommitUnknown, match=r"The last problem was: planned\. Whether the batch is committed is not"):
+        commit(world, owner, 0)
+    owner._holders.assert_called()

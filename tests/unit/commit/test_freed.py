@@ -7,7 +7,7 @@ import pytest
 from eos.commit.attempt import attempt
 from eos.commit.owner import Owner
 from eos.commit.ports import Written
-from eos.errors import InvalidInput
+from eos.errors import EosError, InvalidInput, NotCommitted
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.client import Client
 from tests.simulation.job import DATA, WriteData
@@ -41,9 +41,29 @@ def test_readers_are_freed_where_a_frame_came_after_the_abort_of_the_last_try(wo
     assert [entry.data for entry in world.broker.topic(DATA[1]).readable()] == [b"last"]
 
 
-def test_what_cannot_be_freed_is_told_and_raises_nothing(
-    world: Alone, owner: Owner, caplog: pytest.LogCaptureFixture
+def test_a_try_whose_abort_is_refused_once_is_aborted_and_freed_and_can_be_made_again(
+    world: Alone, owner: Owner
 ) -> None:
-    world.failing = {"NEW_TXN": [(LOST, False)]}
+    """The refusal says something about the abort, and nothing about the input."""
+
+    class Fails(WriteData):
+        def finish(self) -> None:
+            raise LOST
+
+        def abandon(self) -> tuple[str, ...]:
+            return (DATA[1],)
+
+    world.failing = {"END_TXN abort": [(InvalidInput("a certificate is being replaced"), False)]}
+    with pytest.raises(NotCommitted, match="batch 0 was aborted: planned"):
+        attempt(owner, 0, identity(0), Fails(Client(world), 0))
+    assert open_transactions(world) == 0
+    assert world.log[-1] == "END_TXN commit", "the readers of the topic are freed"
+
+
+@pytest.mark.parametrize("error", [LOST, InvalidInput("a certificate is being replaced")])
+def test_what_cannot_be_freed_is_told_and_raises_nothing(
+    world: Alone, owner: Owner, caplog: pytest.LogCaptureFixture, error: EosError
+) -> None:
+    world.failing = {"NEW_TXN": [(error, False)]}
     owner.free([DATA[1]])
     assert f"readers of {DATA[1]} may wait" in "\n".join(caplog.messages)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
 from eos.commit.control_log import Intent
 from eos.commit.owner import Owner
-from eos.errors import ConnectionLost, EosError, TopicMissing
+from eos.errors import ConnectionLost, EosError, InvalidInput, TopicMissing
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.job import CONTROL
 from tests.simulation.world import Alone
@@ -34,7 +35,9 @@ def test_markers_are_retained_from_a_batch_on_as_soon_as_a_savepoint_needs_them(
     assert list(owner.log.read().markers) == [4, 5]
 
 
-@pytest.mark.parametrize("error", [LOST, TopicMissing("the control topic is gone")])
+@pytest.mark.parametrize(
+    "error", [LOST, TopicMissing("the control topic is gone"), InvalidInput("a certificate is being replaced")]
+)
 def test_what_is_not_retained_is_let_go_once_and_after_a_failure_again(
     world: Alone, owner: Owner, error: EosError
 ) -> None:
@@ -94,20 +97,30 @@ def test_an_owner_that_comes_back_joins_the_subscription_again_where_that_can_be
     owner.log.reopen()
     assert joined == ["again"]
 
-    def lost() -> None:
-        raise ConnectionLost("planned")
-
-    monkeypatch.setattr(owner.log.hold(), "join", lost)
-    owner.log.reopen()
-    assert not owner.log.lost, "it can write all the same"
+    for error in (ConnectionLost("planned"), InvalidInput("planned")):
+        monkeypatch.setattr(owner.log.hold(), "join", Mock(side_effect=error))
+        owner.log.reopen()
+        assert not owner.log.lost, "it can write all the same"
 
 
+def test_a_question_about_the_subscription_that_fails_refuses_no_takeover(world: Alone, owner: Owner) -> None:
+    commit(world, owner, 0)
+    for error in (LOST, InvalidInput("a certificate is being replaced")):
+        owner.log.hold().positions = Mock(side_effect=error)  # type: ignore[method-assign]
+        owner.log.warn_of_expiry(owner.view)
+
+
+@pytest.mark.parametrize("error", [LOST, InvalidInput("planned")])
 def test_what_fails_to_close_keeps_nothing_else_open(
-    world: Alone, owner: Owner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: Alone,
+    owner: Owner,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: EosError,
 ) -> None:
     closed: list[str] = []
     monkeypatch.setattr(owner.log.hold(), "close", lambda: closed.append("hold"))
-    world.failing["CLOSE_PRODUCER"] = [(LOST, False)]
+    world.failing["CLOSE_PRODUCER"] = [(error, False)]
     with caplog.at_level("INFO", "eos.commit"):
         owner.log.close()
     assert closed == ["hold"]

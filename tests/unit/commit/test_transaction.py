@@ -7,7 +7,7 @@ import pytest
 from eos.commit.ports import CoordinatorPort
 from eos.commit.retry import Retry
 from eos.commit.transaction import ENDINGS, TransactionEnd, ask, end, open_transaction
-from eos.errors import ConnectionLost, NetworkError, OutOfTurn, Refused, Unanswered
+from eos.errors import ConnectionLost, EosError, InvalidInput, OutOfTurn, Refused, Unanswered
 from eos.pulsar.wire.txn import TxnId
 from tests.modules import modules_with
 from tests.simulation.broker import Broker
@@ -61,9 +61,11 @@ def patience(client: Answers, limit_s: float = 30) -> Retry:
         (False, ConnectionLost("?"), TransactionEnd.NOT_YET),
         (True, Refused("END_TXN", "UnknownError", ""), TransactionEnd.NOT_YET),
         (False, Refused("END_TXN", "AuthorizationError", ""), TransactionEnd.NOT_YET),
+        (True, InvalidInput("the certificate"), TransactionEnd.NOT_YET),
+        (False, InvalidInput("the certificate"), TransactionEnd.NOT_YET),
     ],
 )
-def test_what_an_answer_to_end_txn_proves(commit: bool, answer: NetworkError | None, proves: TransactionEnd) -> None:
+def test_what_an_answer_to_end_txn_proves(commit: bool, answer: EosError | None, proves: TransactionEnd) -> None:
     assert ask(Answers(answer), TxnId(0, 1), commit) == (proves, answer)
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from eos.errors import ConnectionLost, OutOfTurn, Refused, Unanswered
+from eos.errors import ConnectionLost, OutOfTurn, Refused, RefusedForGood, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, ServerError
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.pulsar.net.clock import Clock
-from tests.unit.pulsar.net.fake_broker import FakeBroker, cut, first_then_well, refusing, silent
+from tests.unit.pulsar.net.fake_broker import FakeBroker, cut, first_then_well, looked_up, refusing, silent
 from tests.waiting import in_a_hurry, until
 
 
@@ -77,6 +77,15 @@ def test_a_coordinator_that_moved_is_found_anew_by_the_next_call(broker: FakeBro
     assert len(broker.commands(Type.LOOKUP)) == 1
     coordinator.new_transaction(1)
     assert len(broker.commands(Type.LOOKUP)) == 2
+
+
+def test_a_role_without_the_right_to_look_it_up_is_refused_as_by_a_broker(broker: FakeBroker, client: Client) -> None:
+    """A commit may be under way: then the refusal says nothing of the batch, as any other of the network's."""
+    no_right = looked_up("Failed", error=ServerError.AuthorizationError, message="Client is not authorized to Lookup")
+    broker.handlers[Type.LOOKUP] = no_right
+    with pytest.raises(RefusedForGood, match=r"look up .*not authorized to Lookup\. Transactions need a role"):
+        client.coordinator(0)
+    assert len(broker.commands(Type.LOOKUP)) == 1
 
 
 def test_an_interrupt_while_it_connects_leaves_the_next_call_to_connect(

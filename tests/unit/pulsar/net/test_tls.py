@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eos.config import Cluster, Credentials, Tls
-from eos.errors import ConnectionLost, InvalidInput, Unreachable
+from eos.errors import BadCertificates, ConnectionLost, InvalidInput, NetworkError, Unreachable
 from eos.pulsar.net.client import Client, InFlight
 from eos.pulsar.net.transport import tls_context
 from eos.pulsar.protocol.requests import Type
@@ -124,9 +124,16 @@ def test_a_pem_file_that_cannot_be_read_is_named_before_anything_is_dialled(
         broker.client(tls=Tls(**given)) as client,  # type: ignore[arg-type]
     ):
         words = f"there is no file {path}" if text is None else rf" in PEM .*{path}.*: "
-        with pytest.raises(InvalidInput, match=rf"can't read the .*{words}"):
+        with pytest.raises(InvalidInput, match=rf"can't read the .*{words}") as told:
             client.partitions("t")
         assert broker.sessions == []
+    assert isinstance(told.value, NetworkError), "while a commit is under way it says nothing of the batch"
+
+
+def test_a_pem_file_that_is_replaced_by_a_worse_one_is_named_once_for_all_hosts(certificates: Certificates) -> None:
+    cluster = Cluster("pulsar+ssl://127.0.0.1:1,127.0.0.1:2", tls=Tls(trust_certs="/nowhere/ca.pem"))
+    with Client(cluster) as client, pytest.raises(BadCertificates, match=r"^can't read the trusted certificates"):
+        client.partitions("t")
 
 
 def test_a_plain_port_behind_a_tls_url() -> None:
@@ -147,5 +154,5 @@ def test_a_key_that_needs_a_password_is_told_so_and_nobody_is_asked(certificates
     encrypted = str(tmp_path / "encrypted.pem")
     command = ["openssl", "pkey", "-in", certificates.key, "-aes256", "-passout", "pass:s3cret", "-out", encrypted]
     subprocess.run(command, check=True, capture_output=True)
-    with pytest.raises(InvalidInput, match=rf"the key {encrypted} is encrypted by a password.*openssl pkey -in KEY"):
+    with pytest.raises(BadCertificates, match=rf"the key {encrypted} is encrypted by a password.*openssl pkey -in KEY"):
         tls_context(Tls(certificate=certificates.certificate, key=encrypted), Credentials("tls"))
