@@ -223,6 +223,10 @@ class RateLimited(Refused):
     """A rate limit of the broker or of a policy refuses it now. It passes by itself within the period of the rate."""
 
 
+class AuthorizationUnknown(Refused):
+    """The broker could not find out whether the role has the right, as while its metadata store is away. It passes."""
+
+
 class LimitReached(Refused):
     """A limit or a policy of the topic forbids it until somebody makes room or changes the policy.
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Final
 
-from eos.errors import NetworkError, RefusedForGood, TopicMissing, Unanswered
+from eos.errors import NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer_group import AT_ONCE, known_partition_counts, open_producers
@@ -33,6 +33,9 @@ log = logging.getLogger("eos.delivery.abort_record")
 PATIENCE_S: Final = 5.0
 """Seconds that one part of the giving up of a try may take: a query that is stopped waits for it."""
 
+_TAKES_NOTHING: Final = ("TopicTerminatedError", "TopicNotFound")
+"""Codes of a topic that takes no message from anybody."""
+
 
 def seal(client: Client, txn: TxnId, topics: Collection[str], introduction: ProducerIdentity | None) -> set[str]:
     """Store a record of an open transaction on each physical topic: the abort must follow.
@@ -41,7 +44,8 @@ def seal(client: Client, txn: TxnId, topics: Collection[str], introduction: Prod
 
     Returns the topics where a later frame may still hold readers up: they could not be reached in time, or the
     transaction has ended. A topic that takes no messages at all, as one that was terminated or deleted, is none of
-    them: a transaction that has it could not end. Raises nothing.
+    them: a transaction that has it could not end. One that this role may not write to now is, since frames that were
+    sent before may still come. Raises nothing.
     """
     until = time.monotonic() + PATIENCE_S
 
@@ -62,7 +66,8 @@ def seal(client: Client, txn: TxnId, topics: Collection[str], introduction: Prod
         why = one.exception() if one.done() and not one.cancelled() else TimeoutError("no answer in time")
         if why is not None:
             log.info("%s does not remember the abort of transaction %s: %s", topic, txn, why)
-            if not isinstance(why, (RefusedForGood, TopicMissing)):
+            gone = isinstance(why, Refused) and why.code in _TAKES_NOTHING
+            if not gone and not isinstance(why, TopicMissing):
                 unsealed.add(topic)
     return unsealed
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 from eos.backoff import Backoff
 from eos.config import Cluster
 from eos.errors import (
+    AuthorizationUnknown,
     ConnectionLost,
     ConsumerClosed,
     EosError,
@@ -219,7 +220,7 @@ def coordinators_allowed() -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        if refused.code != "AuthorizationError":
+        if refused.code != "AuthorizationError" or isinstance(refused, AuthorizationUnknown):
             raise
         raise RefusedForGood(
             refused.asked,

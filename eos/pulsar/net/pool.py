@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError, Future
 
 from eos.config import Cluster
 from eos.errors import (
+    AuthorizationUnknown,
     BadCertificates,
     EosError,
     InvalidInput,
@@ -38,7 +39,7 @@ def _nothing() -> None:
 
 def not_yet(refused: Refused) -> bool:
     """Tell whether the same request can be granted a moment later, though nobody changes anything."""
-    passes = refused.code in LOADING or isinstance(refused, RateLimited)
+    passes = refused.code in LOADING or isinstance(refused, (RateLimited, AuthorizationUnknown))
     return passes and not isinstance(refused, InvalidInput)
 
 

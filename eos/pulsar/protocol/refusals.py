@@ -11,7 +11,15 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from eos.errors import EncryptionRequired, FrameTooLarge, LimitReached, RateLimited, Refused, RefusedForGood
+from eos.errors import (
+    AuthorizationUnknown,
+    EncryptionRequired,
+    FrameTooLarge,
+    LimitReached,
+    RateLimited,
+    Refused,
+    RefusedForGood,
+)
 
 
 class Answer(NamedTuple):
@@ -21,8 +29,9 @@ class Answer(NamedTuple):
         code: the broker's.
         words: what the broker's words contain, where they tell more than the code; "" for the code alone.
         kind: the error that the answer becomes. Refused: the same request can be granted later, though nobody changes
-            anything. RateLimited: within the period of a rate. LimitReached: once somebody has made room, or has
-            changed a policy; tries go on meanwhile. RefusedForGood: never, until the caller changes something.
+            anything. RateLimited: within the period of a rate. AuthorizationUnknown: once the broker can look rights up
+            again. LimitReached: once somebody has made room, or has changed a policy; tries go on meanwhile.
+            RefusedForGood: never, until the caller changes something.
         advice: what helps, as sentences without the last full stop; "" where the broker's words are all that is known.
     """
 
@@ -39,6 +48,12 @@ _QUOTA = (
 )
 
 _GRANT = "pulsar-admin topics grant-permission TOPIC --role ROLE --actions"
+_ANY_GRANT = f"The role lacks a permission: {_GRANT} produce,consume"
+
+_RIGHT_UNKNOWN = (
+    "The broker could not find out whether the role has the permission. Look at the broker's log, and whether its "
+    "metadata store answers"
+)
 
 _BOOKIES = (
     "The topic's persistence policy asks for more bookies than are available now. Start bookies, or ask for fewer with "
@@ -99,11 +114,11 @@ ANSWERS: Final = (
         "The role lacks a permission on the whole namespace: pulsar-admin namespaces grant-permission NAMESPACE "
         "--role ROLE --actions consume",
     ),
-    Answer(
-        "AuthorizationError",
-        kind=RefusedForGood,
-        advice=f"The role lacks a permission: {_GRANT} produce,consume",
-    ),
+    Answer("AuthorizationError", "not authorized", RefusedForGood, _ANY_GRANT),
+    # The exceptionally branches of ServerCnx. Those of PRODUCER and SUBSCRIBE give Java's words for the exception.
+    Answer("AuthorizationError", "trying to authorize", AuthorizationUnknown, _RIGHT_UNKNOWN),
+    Answer("AuthorizationError", "Exception", AuthorizationUnknown, _RIGHT_UNKNOWN),
+    Answer("AuthorizationError", kind=RefusedForGood, advice=_ANY_GRANT),
     Answer(
         "ConsumerBusy",
         "Topic reached max consumers limit",
@@ -244,8 +259,9 @@ def advice_for(words: str) -> str:
 
 def refused(asked: str, code: str, detail: str) -> Refused:
     """Return the error for a refusal, as `ANSWERS` says; a code that it does not know can pass. Args: of `Refused`."""
-    words = relayed(detail) if code in _VAGUE else None
-    if words is not None:
+    words = relayed(detail)  # without those of the proxy, which name the exceptions of its client
+    if words is not None and code in _VAGUE:
         code = next((known for part, known in _CODES_OF_WORDS.items() if part in words), code)
-    row = next((row for row in ANSWERS if row.code == code and row.words in detail), Answer(code))
+    told = detail if words is None else words
+    row = next((row for row in ANSWERS if row.code == code and row.words in told), Answer(code))
     return row.kind(asked, code, detail, row.advice)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from eos.errors import InvalidInput, Refused, RefusedForGood, TopicMissing
@@ -13,6 +15,7 @@ from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import (
     BaseCommand,
     CommandGetSchemaResponse,
+    CommandPartitionedTopicMetadataResponse,
     Schema,
     ServerError,
 )
@@ -60,6 +63,51 @@ def test_another_refusal_reaches_the_caller(broker: FakeBroker, client: Client) 
     broker.handlers[Type.GET_SCHEMA] = refusing(ServerError.AuthorizationError, "not you")
     with pytest.raises(Refused, match=f"ask for the schema of {TOPIC}: .*not you"):
         client.schema("t")
+
+
+UNKNOWN = "Exception occurred while trying to authorize it"
+NO_RIGHT = "Client is not authorized to do it"
+
+
+def no_partitions(words: str) -> Handler:
+    failed = CommandPartitionedTopicMetadataResponse.LookupType.Failed
+    code = ServerError.AuthorizationError
+    response = CommandPartitionedTopicMetadataResponse(response=failed, error=code, message=words)
+    found = BaseCommand(type=Type.PARTITIONED_METADATA_RESPONSE, partition_metadata_response=response)
+    return lambda session, frame: session.answer(frame.command, found)
+
+
+def no_lookup(words: str) -> Handler:
+    return looked_up("Failed", error=ServerError.AuthorizationError, message=words)
+
+
+def nothing(words: str) -> Handler:
+    return refusing(ServerError.AuthorizationError, words)
+
+
+ASKED: dict[Type, tuple[Callable[[str], Handler], Callable[[Client], object]]] = {
+    Type.LOOKUP: (no_lookup, lambda client: client.coordinator(0)),
+    Type.PARTITIONED_METADATA: (no_partitions, lambda client: client.coordinators()),
+    Type.GET_TOPICS_OF_NAMESPACE: (nothing, lambda client: client.topics("public/default")),
+    Type.GET_SCHEMA: (nothing, lambda client: client.schema("t")),
+    Type.PRODUCER: (nothing, lambda client: client.producer("t")),
+    Type.SUBSCRIBE: (nothing, lambda client: client.hold("t", "s")),
+}
+
+
+@pytest.mark.parametrize("kind", ASKED, ids=Type.Name)
+def test_a_right_that_the_broker_could_not_look_up_is_asked_for_again(
+    broker: FakeBroker, client: Client, kind: Type
+) -> None:
+    """As while its metadata store is away for a moment. A right that is missing is refused at once."""
+    answer, ask = ASKED[kind]
+    broker.handlers[kind] = answer(NO_RIGHT)
+    with pytest.raises(RefusedForGood, match=NO_RIGHT):
+        ask(client)
+    assert len(broker.commands(kind)) == 1
+    broker.handlers[kind] = first_then_well(answer(UNKNOWN))
+    ask(client)
+    assert len(broker.commands(kind)) >= 3
 
 
 RELAYED = '{"errorMsg":"%s","reqId":3662447564887239489, "remote":"broker/10.0.0.1:6650", "local":"/10.0.0.2:55604"}'

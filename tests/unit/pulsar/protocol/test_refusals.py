@@ -6,7 +6,15 @@ import pickle
 
 import pytest
 
-from eos.errors import EncryptionRequired, FrameTooLarge, LimitReached, RateLimited, Refused, RefusedForGood
+from eos.errors import (
+    AuthorizationUnknown,
+    EncryptionRequired,
+    FrameTooLarge,
+    LimitReached,
+    RateLimited,
+    Refused,
+    RefusedForGood,
+)
 from eos.pulsar.protocol.refusals import ANSWERS, Answer, refused
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 
@@ -78,6 +86,44 @@ def test_other_limits_that_clients_may_leave_room_in(code: str, words: str) -> N
 )
 def test_a_rate_passes_by_itself(code: str, words: str) -> None:
     assert type(refused("subscribe", code, words)) is RateLimited
+
+
+PREFIX = (
+    "org.apache.pulsar.broker.PulsarServerException: Failed to create consumer - The subscription name needs to be "
+    "prefixed by the authentication role, like me-xxxx for topic: persistent://public/default/t"
+)
+BY_CLIENT = (
+    'org.apache.pulsar.client.api.PulsarClientException$AuthorizationException: {"errorMsg":"%s","reqId":7, "x":1}'
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        # ServerCnx of 4.2.4: what it says where it knows, and where it could not find out.
+        ("Client is not authorized to Lookup", RefusedForGood),
+        ("Client is not authorized to Get Partition Metadata", RefusedForGood),
+        ("Client is not authorized to Produce", RefusedForGood),
+        ("Client is not authorized to subscribe", RefusedForGood),
+        ("Client is not authorized to GetTopicsOfNamespace", RefusedForGood),
+        (PREFIX, RefusedForGood),
+        ("Invalid roles.", RefusedForGood),
+        ("", RefusedForGood),
+        ("Exception occurred while trying to authorize lookup", AuthorizationUnknown),
+        ("Exception occurred while trying to authorize get Partition Metadata", AuthorizationUnknown),
+        ("Exception occured while trying to authorize GetTopicsOfNamespace", AuthorizationUnknown),
+        (
+            "org.apache.pulsar.metadata.api.MetadataStoreException: java.util.concurrent.TimeoutException",
+            AuthorizationUnknown,
+        ),
+        # What a proxy passes on has the words of its own client around it.
+        (BY_CLIENT % "Client is not authorized to Lookup", RefusedForGood),
+        (BY_CLIENT % "Invalid roles.", RefusedForGood),
+        (BY_CLIENT % "Exception occurred while trying to authorize lookup", AuthorizationUnknown),
+    ],
+)
+def test_a_check_of_rights_that_failed_in_the_broker_is_no_missing_right(words: str, kind: type[Refused]) -> None:
+    assert type(refused("open", "AuthorizationError", words)) is kind
 
 
 def test_encryption_that_is_demanded_is_explained() -> None:
