@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from eos.errors import ConnectionLost, Refused, Unanswered
+from eos.errors import Refused, Unanswered
 from eos.pulsar.net.broker_lookup import BrokerLookup, coordinators_allowed
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.transactions import Transactions
@@ -33,6 +33,9 @@ class Coordinator:
         self._transactions = transactions
         self._acquaintance = CoordinatorHandshake(index)
         self._connection: Connection | None = None
+        self._moved_from: Connection | None = None
+        # Held while the acquaintance changes. A thread that learns late that its connection is gone, or that the
+        # coordinator has moved, leaves that to the next call: another one may be connecting again.
         self._connecting = threading.Lock()
 
     def connect(self) -> None:
@@ -99,24 +102,25 @@ class Coordinator:
             command = request()
         try:
             answer = connection.ask(command, asked, sent=sent)
-        except BaseException as error:  # also an interrupt: the request may have gone out
+        except BaseException:  # also an interrupt: the request may have gone out
             with guard:
                 transaction.lost()
-            if isinstance(error, ConnectionLost):
-                self._acquaintance.lost()
             raise
         try:
             with guard:
                 transaction.receive(answer, asked)
         except Refused as refused:
             if refused.code in LOADING:
-                self._acquaintance.moved()
+                self._moved_from = connection
             raise
 
     def _connected(self) -> Connection:
         with self._connecting:
             if self._connection is not None and not self._connection.alive:
                 self._acquaintance.lost()
+            elif self._connection is not None and self._moved_from is self._connection:
+                self._acquaintance.moved()
+            self._moved_from = None
             if self._connection is None or self._acquaintance.state is not State.CONNECTED:
                 self._connection = self._finder.patiently(
                     f"connect to transaction coordinator {self.index}", self._connect_once

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,12 +13,19 @@ import pytest
 from eos.errors import ConnectionLost, OutOfTurn, Refused, RefusedForGood, Unanswered
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.connection import Connection
+from eos.pulsar.net.coordinator import Coordinator
+from eos.pulsar.net.transactions import Transactions
 from eos.pulsar.protocol.requests import Type
-from eos.pulsar.wire.pulsar_pb2 import BaseCommand, ServerError
+from eos.pulsar.wire.pulsar_pb2 import (
+    BaseCommand,
+    CommandNewTxnResponse,
+    CommandTcClientConnectResponse,
+    ServerError,
+)
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.pulsar.net.clock import Clock
 from tests.unit.pulsar.net.fake_broker import FakeBroker, cut, first_then_well, looked_up, refusing, silent
-from tests.waiting import in_a_hurry, until
+from tests.waiting import PATIENCE_S, in_a_hurry, until
 
 
 def test_a_transaction_from_end_to_end(broker: FakeBroker, client: Client) -> None:
@@ -114,3 +124,71 @@ def test_no_commit_after_an_abort_that_may_have_been_lost(broker: FakeBroker, cl
     with pytest.raises(OutOfTurn):
         coordinator.end(TxnId(0, 7), commit=True)
     coordinator.end(TxnId(0, 7), commit=False)
+
+
+class Line:
+    """A connection to the coordinator's broker, whose answers tests give.
+
+    Attributes:
+        alive: as of `Connection`.
+        answers: {type of a request: what is done then}.
+    """
+
+    def __init__(self, answers: dict[Type, Callable[[], BaseCommand]]) -> None:
+        self.alive, self.answers = True, answers
+
+    def ask(self, request: BaseCommand, asked: str, *, sent: object = None) -> BaseCommand:
+        """Return the answer that is given."""
+        return self.answers[request.type]()
+
+
+def lost() -> BaseCommand:
+    raise ConnectionLost("the broker of the coordinator is gone")
+
+
+def moved() -> BaseCommand:
+    error = ServerError.TransactionCoordinatorNotFound
+    return BaseCommand(type=Type.NEW_TXN_RESPONSE, new_txn_response=CommandNewTxnResponse(error=error))
+
+
+def connected() -> BaseCommand:
+    return BaseCommand(
+        type=Type.TC_CLIENT_CONNECT_RESPONSE, tc_client_connect_response=CommandTcClientConnectResponse()
+    )
+
+
+@pytest.mark.parametrize("answer", [lost, moved])
+def test_a_thread_that_learns_late_of_a_lost_line_disturbs_none_that_connects_again(
+    answer: Callable[[], BaseCommand],
+) -> None:
+    """Two sinks of one driver, or a sink and its tries that were given up, share the coordinator."""
+    asked, late = threading.Event(), threading.Event()
+
+    def answered_late() -> BaseCommand:
+        asked.set()
+        late.wait(PATIENCE_S)
+        return answer()
+
+    def fail() -> None:
+        with pytest.raises((ConnectionLost, Refused)):
+            coordinator.new_transaction(1)
+
+    def connected_meanwhile() -> BaseCommand:
+        late.set()
+        other.join(PATIENCE_S)
+        assert not other.is_alive()
+        return connected()
+
+    old = Line({Type.TC_CLIENT_CONNECT_REQUEST: connected, Type.NEW_TXN: answered_late})
+    new = Line({Type.TC_CLIENT_CONNECT_REQUEST: connected_meanwhile})
+    lines: Any = iter([old, new])
+    finder: Any = SimpleNamespace(owner=lambda topic: next(lines), patiently=lambda asked, attempt: attempt())
+    coordinator = Coordinator(finder, Transactions(), 0)
+    coordinator.connect()
+    other = threading.Thread(target=fail)
+    other.start()
+    asked.wait(PATIENCE_S)
+    old.alive = False
+    coordinator.connect()
+    coordinator.connect()
+    assert next(lines, None) is None, "it is connected"
