@@ -28,7 +28,7 @@ from pyspark.sql.types import StructType
 from eos.by_name.columns import WrittenColumns, columns_of
 from eos.by_name.options import WriteOptions
 from eos.delivery.row_writer import BatchTransaction, WriteSettings
-from eos.delivery.task import task_writer, write_whole
+from eos.delivery.task import task_writer
 from eos.delivery.task_failure import read, without_a_transaction, written
 from eos.errors import EosError, FrameTooLarge, InvalidInput, NetworkError, Unacknowledged
 from eos.pulsar.net.client import Client
@@ -82,16 +82,56 @@ class PartitionWriter:
         place = context.partitionId()
         try:
             _refuse_unseen_changes(context)
-            to = BatchTransaction(None, 0, self.partitions)
-            writer = task_writer(self.client, self.settings, to, place, f"task-{place}")
-            write_whole(map(self.columns.message, iterator), writer)
+            self._write_whole(map(self.columns.message, iterator), place)
         except EosError as error:
-            again = isinstance(error, FrameTooLarge)  # this process has learned to cut smaller ones
-            problem = None if again else written(error, place, {})
+            problem = written(error, place, {})
             if problem is None:
                 raise without_a_transaction(error, f"Spark's partition {place}") from error
             return TaskDone(problem)
         return TaskDone()
+
+    def _write_whole(self, batches: Iterator[pa.RecordBatch], place: int) -> None:
+        """Write every batch; return once each row has its receipt and the producers are closed.
+
+        A topic may take smaller frames than its broker (its policy `maxMessageSize`), which only a refusal tells. Spark
+        runs a failed task in a new process, which has learned nothing, or not at all in local mode. So rows are held
+        until they have their receipts, and after a refusal they are sent again in smaller frames. What the refusal did
+        not concern may be there twice then, as after any other failure. A message that is refused alone is no
+        FrameTooLarge.
+
+        Args: the rows; Spark's number of the task's partition. Raises what `write_whole` raises.
+        """
+        held: list[pa.RecordBatch] = []
+        size = first_row = 0
+        while True:
+            learned = self.client.frame_limits.learned
+            to = BatchTransaction(None, 0, self.partitions)
+            writer = task_writer(self.client, self.settings, to, place, f"task-{place}", first_row)
+            try:
+                for batch in held:
+                    writer.write(batch)
+                for batch in batches:
+                    held.append(batch)
+                    size += batch.nbytes
+                    writer.write(batch)
+                    if size >= self.settings.max_in_flight_bytes:
+                        writer.send_rest()
+                        writer.await_receipts()
+                        first_row += sum(one.num_rows for one in held)
+                        held, size = [], 0
+                writer.send_rest()
+                writer.finish()
+                return
+            except FrameTooLarge as refused:
+                writer.abandon()
+                if self.client.frame_limits.learned == learned:
+                    raise
+                if first_row:  # rows that are not held any more, and that no other writer asks about
+                    writer.refuse_a_topic_made_again()
+                log.info("Spark's partition %d: rows are sent again in smaller frames: %s", place, refused)
+            except Exception:
+                writer.abandon()
+                raise
 
 
 class BatchWriter(PartitionWriter, DataSourceArrowWriter):

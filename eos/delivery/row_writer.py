@@ -125,6 +125,7 @@ class RowWriter:
         producers: where its producers come from.
         first_partition: where this writer starts to spread keyless frames, so that
             many tasks don't all start at partition 0.
+        first_row: the number of its first row, for messages about rows.
     """
 
     def __init__(
@@ -133,6 +134,7 @@ class RowWriter:
         transaction: BatchTransaction,
         producers: FreshProducers,
         first_partition: int = 0,
+        first_row: int = 0,
     ) -> None:
         self._settings = settings
         self._to = transaction
@@ -145,7 +147,7 @@ class RowWriter:
         self._encoders: dict[tuple[int, int | None], BatchEncoder] = {}
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
-        self._row = 0
+        self._row = first_row
         self._keyed = settings.batching == "key-based"
         self._router = Router(settings.topic, settings.key_hash, self._keyed, self._partition_counts, first_partition)
         self._values: Encoder | None = None
@@ -201,7 +203,7 @@ class RowWriter:
         """Await every receipt, and give every producer back. After any error `abandon` must follow."""
         observe, batch_id = self._settings.observer, self._to.batch_id
         observe(Step.ALL_SENT, "before", batch_id)
-        self._refuse_a_topic_made_again()
+        self.refuse_a_topic_made_again()
         self.await_receipts()
         observe(Step.ALL_SENT, "after", batch_id)
         observe(Step.CLOSE_PRODUCERS, "before", batch_id)
@@ -260,7 +262,7 @@ class RowWriter:
         self._partitions |= partition_counts(self._client, new)
         return [self._partitions[topic] for topic in topics]
 
-    def _refuse_a_topic_made_again(self) -> None:
+    def refuse_a_topic_made_again(self) -> None:
         """Refuse rows of a topic that has other partitions by now, since it was deleted and made again.
 
         A broker makes what a producer asks for, also a partition that the topic no longer has, or a topic without

@@ -94,16 +94,23 @@ def writing_task(client: Client, settings: WriteSettings, carrier: str) -> Task:
 
 
 def task_writer(
-    client: Client, settings: WriteSettings, transaction: BatchTransaction, place: int, role: str, **properties: str
+    client: Client,
+    settings: WriteSettings,
+    transaction: BatchTransaction,
+    place: int,
+    role: str,
+    first_row: int = 0,
+    /,
+    **properties: str,
 ) -> RowWriter:
     """Return the writer of a task.
 
     Args: of the cluster; how to write; where; Spark's number of the task's partition; as what the task is introduced
-    to brokers.
+    to brokers; the number of the first row that it is given.
     """
     who = settings.introduced(role, **properties, **{"eos.task": str(place)})
     producers = FreshProducers(client, settings.max_in_flight_bytes, introduction=who)
-    return RowWriter(settings, transaction, producers, place)
+    return RowWriter(settings, transaction, producers, place, first_row)
 
 
 def parse_report(text: str) -> WriteReport:

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from eos.local import LocalPulsar
 from tests.integration.by_name.conftest import MakeTopic, ReadAll
 from tests.integration.source.streams import PATIENCE_S
+from tests.waiting import until
 
 ROWS = 300
 Options = Callable[..., dict[str, str]]
@@ -81,6 +82,21 @@ def test_rows_without_a_time_or_a_key_and_a_frame_of_several_batches(
     )
     save(rows, options(topic, max_in_flight_bytes="1048576"))
     assert payloads(read_all(topic)) == Counter(f"{number:.>1000}" for number in range(4_000))
+
+
+def test_a_topic_that_takes_smaller_frames_than_its_broker(
+    spark: SparkSession, plain: LocalPulsar, make_plain: MakeTopic, read_all: ReadAll, options: Options
+) -> None:
+    """In local mode Spark runs no task twice, and each try of a query begins with the same frames."""
+    topic = make_plain("small-frames", partitions=2)
+    url = f"{plain.admin_url}/admin/v2/{topic.replace('://', '/')}/maxMessageSize"
+    httpx.post(url, json=20_000, timeout=30).raise_for_status()
+    until(lambda: httpx.get(url, timeout=30).text == "20000")
+    rows = spark.range(4_000, numPartitions=2).selectExpr("lpad(id, 1000, '.') value", "string(id) `__key`")
+    save(rows, options(topic, max_in_flight_bytes="1048576"))
+    assert set(payloads(read_all(topic))) == {f"{number:.>1000}" for number in range(4_000)}
+    with pytest.raises(PySparkException, match=r"is more than the topic allows.*set-max-message-size"):
+        save(spark.range(1).selectExpr("repeat('x', 30000) value"), options(topic))
 
 
 def test_a_dataframe_without_rows_writes_nothing(

@@ -92,8 +92,8 @@ def run(
     summaries = [
         row for batch in task.writing_task(CLIENT, SETTINGS, CARRIER)([rows, rows]) for row in batch.to_pylist()
     ]
-    settings, into, producers, partition = given
-    assert (settings, into, partition) == (SETTINGS, transaction, 2)
+    settings, into, producers, partition, first_row = given
+    assert (settings, into, partition, first_row) == (SETTINGS, transaction, 2, 0)
     assert type(producers) is FreshProducers, "a task's producers are closed before it reports"
     return summaries
 
