@@ -160,20 +160,21 @@ def refuse_deduplicated(text: str | None, batch_id: int) -> int:
     return begun
 
 
-def keeps_state(registered: Registration | None, has_state: bool, batch_id: int) -> bool | None:
+def keeps_state(registered: Registration | None, has_state: bool, batch_id: int, described: bool) -> bool | None:
     """Return whether a query keeps state; None: not known.
 
     Args:
         registered: what its checkpoint remembers.
         has_state: there is state in the checkpoint now.
-        batch_id: of the batch that Spark has planned. Planning the first one, Spark describes each stateful operator in
-            the folder of the state (StatefulOperatorMetadataWriter), so that its absence says something then.
+        batch_id: of the batch that Spark has planned.
+        described: whether this Spark, planning the first batch, describes each stateful operator in the folder of the
+            state (StatefulOperatorMetadataWriter), so that its absence says something then.
     """
     if has_state:
         return True
     if registered is not None and registered.stateful is not None:
         return registered.stateful
-    return False if batch_id == 0 else None
+    return False if batch_id == 0 and described else None
 
 
 def stateful_operators(registered: Registration | None, there: int) -> int | None:

@@ -35,6 +35,7 @@ from eos.sinks.metrics import Metrics, timing
 from eos.sinks.options import SinkOptions
 from eos.spark import jobs, stages
 from eos.spark import query as spark
+from eos.spark.capabilities import Capability, has
 from eos.spark.jobs import OldGarbage
 from eos.steps import Step
 
@@ -285,7 +286,8 @@ class OwningRun(WritingRun):
                     log.log(logging.WARNING if told.certain else logging.INFO, told.text)
         self._owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal, unlogged)
         if self.query is not None:
-            stateful = keeps_state(self._registered, self.query.has_state(), batch_id)
+            described = has(Capability.DESCRIBES_OPERATORS)
+            stateful = keeps_state(self._registered, self.query.has_state(), batch_id, described)
             operators = stateful_operators(self._registered, self.query.operators())
             registration = replace(self._owner.registration, stateful=stateful, operators=operators)
             self.query.register(REGISTRATION, registration.text)

@@ -24,6 +24,7 @@ class Capability(Enum):
     """Something that not every supported Spark can do."""
 
     COMPARES_SHUFFLES = auto()
+    DESCRIBES_OPERATORS = auto()
     NAMES_ARROW_TIMEZONES = auto()
     PYTHON_SOURCES = auto()
     PUSHES_FILTERS = auto()
@@ -48,6 +49,7 @@ class Fact(NamedTuple):
 TABLE: Final[Mapping[Capability, Fact]] = {
     # 4.1 knows the option, but has it off and compares in part only.
     Capability.COMPARES_SHUFFLES: Fact((4, 2), "the check that a shuffle, computed again, has the same rows"),
+    Capability.DESCRIBES_OPERATORS: Fact((4, 0), "a description of each stateful operator before its first task"),
     Capability.NAMES_ARROW_TIMEZONES: Fact((4, 2), "the choice of a timezone for Arrow's types"),
     Capability.PYTHON_SOURCES: Fact((4, 0), "data sources that are written in Python"),
     Capability.PUSHES_FILTERS: Fact((4, 1), "filters that are handed to a Python data source"),

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from eos.commit.registration import REGISTRATION, Registration
 from eos.errors import DamagedLog, NewerVersion
+from eos.spark.capabilities import Capability, has, installed
 from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.findings import RESTORE, CheckpointFinding
@@ -73,12 +74,15 @@ def _keeps_state(files: Files, batch: int) -> bool | None:
     """Whether the query keeps state, if anything says so.
 
     Of Spark's own files only a commit of checkpoint format 2 does: offsets name the same settings for each query. Our
-    sink notes it in each format.
+    sink notes it in each format. A Spark that describes no operators lets the folder of the state be missing while the
+    first batch begins, so that an earlier version of our sink noted that there is none.
     """
     with suppress(NotFound, Unreadable, Unavailable):
         commit = logs.read_commit(files, batch)
         if commit.format == 2:
             return bool(commit.uids)
     with suppress(NotFound, Unavailable, DamagedLog, NewerVersion):
-        return Registration.parse(files.read(REGISTRATION).decode(errors="replace")).stateful
+        noted = Registration.parse(files.read(REGISTRATION).decode(errors="replace")).stateful
+        told = noted or installed() is None or has(Capability.DESCRIBES_OPERATORS)
+        return noted if told else None
     return None

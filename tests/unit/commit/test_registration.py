@@ -112,7 +112,9 @@ def test_what_is_noted_of_state(
     noted: bool | str | None, has_state: bool, batch_id: int, expected: bool | None
 ) -> None:
     registered = None if isinstance(noted, str) else Registration("f", "t", 1, stateful=noted)
-    assert keeps_state(registered, has_state, batch_id) is expected
+    assert keeps_state(registered, has_state, batch_id, described=True) is expected
+    unsure = None if (noted, expected) == ("no file", False) else expected
+    assert keeps_state(registered, has_state, batch_id, described=False) is unsure, "its folder may come with the tasks"
 
 
 @pytest.mark.parametrize(

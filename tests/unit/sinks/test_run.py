@@ -11,6 +11,7 @@ import pytest
 
 from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
+from eos.commit.registration import REGISTRATION, Registration
 from eos.config import Cluster
 from eos.delivery.delivery import Write
 from eos.errors import CommitUnknown, ConnectionLost, EosError, Fenced, InvalidInput, NotCommitted, ReplayFailed
@@ -18,6 +19,7 @@ from eos.pulsar.wire.txn import TxnId
 from eos.sinks import run as run_module
 from eos.sinks.metrics import Metrics
 from eos.sinks.run import OwningRun, Run
+from eos.spark import capabilities
 
 IDENTITY = Identity("query", "run", "offsets")
 
@@ -274,3 +276,20 @@ def test_a_job_has_no_checkpoint_and_so_asks_whether_its_log_stays_while_nobody_
     client = cast(Any, SimpleNamespace(cluster=Cluster("pulsar://nowhere")))
     with pytest.raises(InvalidInput, match="lost" if query is None else "enough"):
         TakingOver(query)._take_over(client, IDENTITY, 0, None)
+
+
+@pytest.mark.parametrize(("spark", "noted"), [("3.5.9", None), ("4.0.5", False)])
+def test_a_query_is_noted_to_keep_no_state_where_spark_would_have_described_it(
+    spark: str, noted: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark 3.5 makes the folder of the state with the tasks of the first batch, which have not begun."""
+    monkeypatch.setattr(capabilities, "installed", lambda: spark)
+    files: dict[str, str] = {}
+    run: Any = object.__new__(OwningRun)
+    run._registered, run._options = None, SimpleNamespace(admin_url=None)
+    run.query = SimpleNamespace(has_state=lambda: False, operators=lambda: 0, register=files.__setitem__)
+    owner = SimpleNamespace(make_log=lambda *given: None, take_over=lambda *given: None)
+    owner.registration = Registration("name", "topic", 1)
+    run._owner = owner
+    run._take_over(None, IDENTITY, 0, None)
+    assert Registration.parse(files[REGISTRATION]).stateful is noted
