@@ -146,6 +146,11 @@ class FailedBatches:
         """Say which batches are missing, and the ways out. Args: the failure; the batch in hand; what follows."""
         first, last = failed.batch_id, failed.missing(before)
         batches, them = (f"batch {first}", "it") if first == last else (f"batches {first} to {last}", "them")
+        commands = " and then ".join(
+            f"`{skip_command(self._name, self._namespace, batch)}`" for batch in dict.fromkeys((first, last))
+        )
+        if self._query is None:
+            return self._lacks_outside(failed, batches, what, commands)
         if failed.partly:
             later = f" Nothing of the batches after it is written. {_run_again(first + 1)}" if first < last else ""
             return (
@@ -155,15 +160,36 @@ class FailedBatches:
                 f"hand if they are needed, {self._erase()}, and start the query again.{later}"
             )
         lacking = "the query's state" if failed.replayed else "the output"
-        commands = " and then ".join(
-            f"`{skip_command(self._name, self._namespace, batch)}`" for batch in dict.fromkeys((first, last))
-        )
         if not self._logged or failed.replayed:
             commands = self._erase()
         return (
             f"{what}: batch {first} failed in run {failed.run_id} of the query, and its error did not end the query, "
             f"so {batches} would be missing from {lacking}. The error was: {failed.error} "
             f"Let the sink's errors leave foreachBatch. {_run_again(first)} Or go on without {them}: {commands}."
+        )
+
+    def _lacks_outside(self, failed: Failure, batches: str, what: str, skip: str) -> str:
+        """Say the same of batches outside a query, which nothing but the caller hands over again.
+
+        Args: the failure; which batches are missing; what follows; the commands that give them up.
+        """
+        first, error = failed.batch_id, failed.error.removesuffix(".")
+        anew = "Give the eos.Identity of the next batches another run_id"
+        if failed.partly:
+            return (
+                f'{what}: a second call for batch {first}, of the sink "{failed.name}", failed. The error was: {error}.'
+                " The rows of the first call are committed. The rows of the second call are not. Write the missing "
+                f"rows by hand if they are needed, and go on in a new run. {anew}."
+            )
+        again = f"Call the sink again for batch {first}, and then for the batches after it."
+        if failed.replayed:
+            return (
+                f"{what}: batch {first} is committed, and Spark could not run it again. The error was: {error}. {again}"
+            )
+        gives_up = f"{anew}, after {skip}" if self._logged else anew
+        return (
+            f"{what}: batch {first} failed in this run, so {batches} would be missing from the output. The error was: "
+            f"{error}. {again} Or give the rows up, and go on in a new run. {gives_up}."
         )
 
     def _erase(self) -> str:

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import fields
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
@@ -84,10 +85,25 @@ def _note_stray(name: str, error: BaseException) -> None:
             )
 
 
-def refuse_another_type(batch_id: object) -> None:
-    """Refuse what is not the id of a batch. Raises InvalidInput."""
+def refuse_another_type(batch_id: object, identity: object = None) -> None:
+    """Refuse what is not the id of a batch, and what is not an identity. Raises InvalidInput."""
     if not isinstance(batch_id, int) or isinstance(batch_id, bool):
         raise InvalidInput(f"batch_id={batch_id!r} is {type(batch_id).__name__}. It must be the int that Spark gives.")
+    if batch_id < 0:
+        raise InvalidInput(f"batch_id={batch_id} is negative. Batches are numbered from 0, as Spark does.")
+    if identity is None:
+        return
+    if not isinstance(identity, Identity):
+        raise InvalidInput(
+            f"identity= is {type(identity).__name__}. It must be an eos.Identity(query_id, run_id, offsets)."
+        )
+    for one in fields(Identity):
+        value = getattr(identity, one.name)
+        if not isinstance(value, str) and not (value is None and one.name == "principal"):
+            raise InvalidInput(
+                f"{one.name} of the eos.Identity of batch {batch_id} is {type(value).__name__}. It must be a text. "
+                "Offsets of another type can be given as the JSON of them."
+            )
 
 
 def refuse_another_batch(query: spark.Query, batch_id: int) -> None:

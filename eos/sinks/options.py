@@ -223,12 +223,24 @@ _REMOVED: Mapping[tuple[str, object], str] = {
 }
 """{(option, value): why it is no longer there, and what to use}."""
 
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "guarantee": get_args(Guarantee),
+    "value_format": VALUE_FORMATS,
+    "key_hash": KEY_HASHES,
+    "compression": COMPRESSION_OPTIONS,
+    "batching": BATCHINGS,
+}
+
 _OF_TRANSACTIONS = ("transaction_timeout_s", "markers_kept", "principal")
 
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 
 
 def _check_type(option: Field[object], value: object) -> None:
+    if option.name in _CHOICES and not isinstance(value, str):
+        raise InvalidInput(
+            f"{option.name}={value!r} is {type(value).__name__}. It must be one of {', '.join(_CHOICES[option.name])}."
+        )
     annotation = str(option.type)
     words = annotation.split(" | ")
     allowed = [kind for word in words for kind in _TYPES.get(word, ())]
@@ -242,14 +254,7 @@ def _check_type(option: Field[object], value: object) -> None:
 
 
 def _check_values(options: SinkOptions) -> None:
-    choices: dict[str, tuple[str, ...]] = {
-        "guarantee": get_args(Guarantee),
-        "value_format": VALUE_FORMATS,
-        "key_hash": KEY_HASHES,
-        "compression": COMPRESSION_OPTIONS,
-        "batching": BATCHINGS,
-    }
-    for option, allowed in choices.items():
+    for option, allowed in _CHOICES.items():
         value = getattr(options, option)
         if (option, value) in _REMOVED:
             raise InvalidInput(f"{option}={value!r} was removed: {_REMOVED[option, value]}")

@@ -203,9 +203,10 @@ class Sink:
         # A thread that is not the query's may be awaited by one that has its turn.
         alone = self._turn if identity is not None or query is not None else nullcontext()
         with alone:
-            collected = Batch(batch_id, self, query, identity)
+            collected = Batch(batch_id, self, query)
             try:
-                refuse_another_type(batch_id)
+                refuse_another_type(batch_id, identity)
+                collected._identity = identity
                 if identity is not None and query is not None:
                     raise InvalidInput(IDENTITY_IN_A_QUERY)
                 with self._context.observed(batch_id):

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from eos.commit.decision import Identity
 from eos.commit.failure import FAILED
 from eos.delivery.delivery import Write
-from eos.errors import CommitUnknown, EosError, InvalidInput, NotCommitted
+from eos.errors import CommitUnknown, EosError, InvalidInput, NotCommitted, ReplayFailed
 from eos.sinks import shared_run
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
@@ -347,3 +347,12 @@ def test_the_advice_spares_the_entries_of_other_sinks(world: World) -> None:
     world.fails = {3: NotCommitted("aborted")}
     world.take(run, 3)
     assert 'without it: take the entry of the sink "flights" out of eos-failed.json' in world.take(run, 4)
+
+
+def test_a_replay_that_failed_is_missing_from_the_querys_state(world: World) -> None:
+    run = world.run()
+    world.fails = {5: ReplayFailed("no memory")}
+    world.take(run, 5)
+    told = world.take(run, 6)
+    assert "batch 5 failed in run run of the query" in told
+    assert "batch 5 would be missing from the query's state" in told

@@ -185,12 +185,19 @@ def test_the_observer_travels_to_the_tasks_with_what_they_write_by() -> None:
     assert options(observer=print).settings(60.0, {}).observer is print
 
 
-@pytest.mark.parametrize("guarantee", ["dedup", "at least once", "", None])
+@pytest.mark.parametrize("guarantee", ["dedup", "at least once", ""])
 def test_a_guarantee_that_is_not_given_is_refused_with_those_that_are(guarantee: Any) -> None:
     with pytest.raises(
         InvalidInput, match=r"guarantee=.* is unknown.* It must be one of exactly-once, at-least-once\."
     ):
         options(guarantee=guarantee)
+
+
+@pytest.mark.parametrize("option", ["guarantee", "value_format", "key_hash", "compression", "batching"])
+@pytest.mark.parametrize("value", [["none"], {"json": 1}, None, 3])
+def test_a_choice_that_is_no_text_is_refused_with_those_that_are(option: str, value: object) -> None:
+    with pytest.raises(InvalidInput, match=rf"{option}=.* is {type(value).__name__}\. It must be one of \S+, \S+"):
+        options(**{option: value})
 
 
 def test_the_guarantee_that_was_removed_is_told_why_and_what_to_use() -> None:

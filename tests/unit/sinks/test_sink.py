@@ -76,27 +76,83 @@ def test_no_batch_is_taken_after_one_that_failed(sink: Sink, monkeypatch: pytest
             write(sink, 1)
     monkeypatch.setattr(FakeRun, "fails", frozenset())
     for later in (2, 3, 5):
-        with pytest.raises(InvalidInput, match=f"Batch {later} is not written: batch 1 failed in run run of the query"):
+        with pytest.raises(
+            InvalidInput, match=f"Batch {later} is not written: batch 1 failed in this run.*Call .* again"
+        ):
             write(sink, later)
     write(sink, 1)
     write(sink, 2)
     assert [batch for batch, _ in FakeRun.made[0].taken] == [0, 1, 2]
 
 
+_AGAIN = r"Call the sink again for batch 1, and then for the batches after it\."
+_ANEW = "Give the eos.Identity of the next batches another run_id"
+
+
 @pytest.mark.parametrize(
-    ("error", "lacking"), [(NotCommitted("aborted"), "the output"), (ReplayFailed("no memory"), "the query's state")]
+    ("error", "told"),
+    [
+        (
+            NotCommitted("aborted"),
+            rf"batch 1 failed in this run, so batch 1 would be missing from the output\. The error was: aborted\. "
+            rf"{_AGAIN} Or give the rows up, and go on in a new run\. {_ANEW}, after `eos sink skip s --batch 1`\.$",
+        ),
+        (
+            ReplayFailed("no memory."),
+            rf"batch 1 is committed, and Spark could not run it again\. The error was: no memory\. {_AGAIN}$",
+        ),
+    ],
 )
-def test_a_hole_is_told_by_what_it_is_a_hole_in(
-    sink: Sink, monkeypatch: pytest.MonkeyPatch, error: Exception, lacking: str
+def test_a_hole_outside_a_query_is_for_the_caller_to_fill(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
 ) -> None:
+    """There is no checkpoint whose files could be deleted, and no query that hands the batch over again."""
+
     def fail(*given: object) -> None:
         raise error
 
     monkeypatch.setattr(FakeRun, "take", fail)
     with pytest.raises(type(error)):
         write(sink, 1)
-    with pytest.raises(InvalidInput, match=f"batch 1 would be missing from {lacking}"):
+    with pytest.raises(InvalidInput, match=told) as refused:
         write(sink, 2)
+    assert "checkpoint" not in str(refused.value)
+
+
+def test_a_second_call_that_failed_outside_a_query_is_told_without_a_checkpoint(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(sink, 1)
+    monkeypatch.setattr(FakeRun, "fails", frozenset({1}))
+    with pytest.raises(NotCommitted):
+        write(sink, 1)
+    told = rf"a second call for batch 1.* failed\. The error was: five tries failed\. .* in a new run\. {_ANEW}\.$"
+    with pytest.raises(InvalidInput, match=told):
+        write(sink, 2)
+    write(sink, 2, "another run")
+
+
+@pytest.mark.parametrize(
+    ("batch_id", "given", "told"),
+    [
+        (-1, identity(0), r"batch_id=-1 is negative\. Batches are numbered from 0"),
+        ("1", identity(0), "batch_id='1' is str"),
+        (0, "x", r"identity= is str\. It must be an eos\.Identity\(query_id, run_id, offsets\)"),
+        (0, {"query_id": "q"}, "identity= is dict"),
+        (0, Identity("q", "r", {"file": 3}), "offsets of the eos.Identity of batch 0 is dict"),  # type: ignore[arg-type]
+        (0, Identity("q", "r", None), "offsets of .* is NoneType"),  # type: ignore[arg-type]
+        (0, Identity("q", None, "o"), "run_id of .* is NoneType"),  # type: ignore[arg-type]
+        (0, Identity(7, "r", "o"), "query_id of .* is int"),  # type: ignore[arg-type]
+        (0, Identity("q", "r", "o", 7), "principal of .* is int"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_batch_that_is_named_wrongly_is_refused_before_anything_is_done(
+    sink: Sink, batch_id: Any, given: Any, told: str
+) -> None:
+    with pytest.raises(InvalidInput, match=told), sink.batch(batch_id, given) as txn:
+        txn.write(ROWS)
+    assert FakeRun.made == []
+    write(sink, 0)
 
 
 @pytest.mark.parametrize("error", [Py4JError("no gateway"), PySparkException("no file")])
