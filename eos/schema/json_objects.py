@@ -9,6 +9,7 @@ UTF-8 is found before. Whatever it refuses goes to Python's parser, which has th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from operator import attrgetter
@@ -19,10 +20,23 @@ import pyarrow as pa
 from eos.schema.avro_text import AvroField, Node
 from eos.schema.vector_columns import Unsure
 
+_FIRST_RIGHT = (0, 19)
+"""msgspec's first version that is right about whole numbers: before, one of 20 digits became another in silence."""
+
+
+def _is_right(version: str) -> bool:
+    """Return whether msgspec of this version can be used. One that does not tell its version can't."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return found is not None and (int(found[1]), int(found[2])) >= _FIRST_RIGHT
+
+
 try:
     import msgspec
 except ImportError:  # the extra `json`
     msgspec = None  # type: ignore[assignment]
+else:
+    if not _is_right(msgspec.__version__):
+        msgspec = None  # type: ignore[assignment]
 
 _PLAIN: dict[str, Any] = {
     "boolean": bool,
