@@ -165,7 +165,13 @@ def decimal(node: Node, given: Decimal | int, path: str) -> Decimal:
         exact = Context(prec=node.precision, traps=[Inexact, InvalidOperation])
         return Decimal(given).quantize(Decimal(1).scaleb(-node.scale), context=exact)
     except (Inexact, InvalidOperation):
-        raise Wrong(path, f"{given}, which is beyond decimal({node.precision}, {node.scale})") from None
+        raise Wrong(path, f"{shown(given)}, which is beyond decimal({node.precision}, {node.scale})") from None
+
+
+def shown(given: Any) -> str:
+    """Return a value for an error's words; the beginning of a long one."""
+    text = repr(given) if not isinstance(given, Decimal) else str(given)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def time_of_day(node: Node, number: int, path: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eos.schema.avro_text import DAYS, MILLIS, Node, below
-from eos.schema.conversions import BITS, converted, decimal, from_millis, time_of_day, unwritten
+from eos.schema.conversions import BITS, converted, decimal, from_millis, shown, time_of_day, unwritten
 from eos.schema.errors import Wrong
 
 _LARGEST_FLOAT = 3.4028235677973366e38  # what is larger rounds to infinity in 32 bits
@@ -31,14 +31,14 @@ def field_value(node: Node, given: Any, path: str = "") -> Any:
     theirs = node.written or node
     kind, make = _READ[theirs.kind]
     if not isinstance(given, kind) or isinstance(given, bool) != (theirs.kind == "boolean"):
-        raise Wrong(path, f"{_shown(given)}, where the schema has {theirs.logical or theirs.kind}")
+        raise Wrong(path, f"{shown(given)}, where the schema has {theirs.logical or theirs.kind}")
     value = make(theirs, given, path)
     return value if theirs is node else converted(theirs, node, value, path)
 
 
 def _record(node: Node, given: Any, path: str) -> dict[str, Any]:
     if not isinstance(given, dict):
-        raise Wrong(path, f"{_shown(given)}, where the schema has a record")
+        raise Wrong(path, f"{shown(given)}, where the schema has a record")
     found = {}
     for field in node.fields:
         at = below(path, field.name)
@@ -59,13 +59,13 @@ def _items(node: Node, items: Node, given: Any, path: str) -> Any:
         return [field_value(items, item, f"{path}[{place}]") for place, item in enumerate(given)]
     if node.kind == "map" and isinstance(given, dict):
         return [(_text(node, key, path), field_value(items, item, f"{path}[{key}]")) for key, item in given.items()]
-    raise Wrong(path, f"{_shown(given)}, where the schema has {node.kind}")
+    raise Wrong(path, f"{shown(given)}, where the schema has {node.kind}")
 
 
 def _whole(node: Node, given: int, path: str) -> Any:
     most = 2 ** BITS[node.kind]
     if not -most <= given < most:
-        raise Wrong(path, f"{given}, which is beyond {node.kind}")
+        raise Wrong(path, f"{shown(given)}, which is beyond {node.kind}")
     if node.logical in DAYS:
         return time_of_day(node, given, path)
     return from_millis(given, path) if node.logical in MILLIS else given
@@ -74,12 +74,12 @@ def _whole(node: Node, given: int, path: str) -> Any:
 def _broken(node: Node, given: int | Decimal | float | str, path: str) -> float:
     if isinstance(given, str):
         if given not in _NOT_FINITE:
-            raise Wrong(path, f"{_shown(given)}, where the schema has {node.kind}")
+            raise Wrong(path, f"{shown(given)}, where the schema has {node.kind}")
         return _NOT_FINITE[given]
     number = _rounded(given)
     most = _LARGEST_FLOAT if node.kind == "float" else math.inf
     if not isinstance(given, float) and abs(number) >= most:  # a float is what JSON itself calls NaN or Infinity
-        raise Wrong(path, f"{given}, which is beyond {node.kind}")
+        raise Wrong(path, f"{shown(given)}, which is beyond {node.kind}")
     return float(np.float32(number)) if node.kind == "float" else number  # as it was written, however wide it is read
 
 
@@ -106,13 +106,13 @@ def _bytes(node: Node, given: Any, path: str) -> Any:
     if node.logical == "decimal":
         return _decimal(node, given, path)
     if not isinstance(given, str):
-        raise Wrong(path, f"{_shown(given)}, where the schema has {node.kind}")
+        raise Wrong(path, f"{shown(given)}, where the schema has {node.kind}")
     return _text(node, given, path)
 
 
 def _decimal(node: Node, given: Any, path: str) -> Decimal:
     if isinstance(given, str):
-        raise Wrong(path, f"{_shown(given)}, where the schema has a decimal, which is a number in JSON")
+        raise Wrong(path, f"{shown(given)}, where the schema has a decimal, which is a number in JSON")
     return decimal(node, given, path)
 
 
@@ -131,8 +131,3 @@ _READ: Mapping[str, tuple[Any, Callable[[Node, Any, str], Any]]] = {
     "bytes": ((str, int, Decimal), _bytes),
     "fixed": ((str, int, Decimal), _bytes),
 }
-
-
-def _shown(given: Any) -> str:
-    text = repr(given) if not isinstance(given, Decimal) else str(given)
-    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -4,6 +4,10 @@ Python's parser makes dictionaries. That of msgspec, an optional package, is tol
 attribute for each field, refuses what is of another type, and passes over fields that the schema does not know. It is
 stricter than Python's in all but one thing: it does not look at the text of what it passes over. So text that is not
 UTF-8 is found before. Whatever it refuses goes to Python's parser, which has the last word.
+
+Python's parser has two limits of its own. An exponent beyond any of Decimal's, and a whole number of more than 4,300
+digits, are errors there, also in a field that the schema does not know. Such a value is parsed once more, with numbers
+of any size.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from operator import attrgetter
 from typing import Any, Protocol
 
@@ -51,6 +55,28 @@ _PLAIN: dict[str, Any] = {
 }
 _PARSER = json.JSONDecoder(parse_float=Decimal)
 _REQUIRED = object()
+_HUGE = 10**17
+"""An exponent that Decimal has with any number of digits, and that is beyond all types of a schema."""
+
+
+def _whole(text: str) -> int | Decimal:
+    """Return a whole number; as a Decimal where it has more digits than Python reads as an int."""
+    try:
+        return int(text)
+    except ValueError:
+        return Decimal(text)
+
+
+def _broken(text: str) -> Decimal:
+    """Return a number; with the largest exponent here, or the least, where its own is beyond any of Decimal's."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        digits, _, exponent = text.lower().partition("e")
+        return Decimal(f"{digits}e{'-' if exponent.startswith('-') else ''}{_HUGE}")
+
+
+_OF_ANY_SIZE = json.JSONDecoder(parse_float=_broken, parse_int=_whole)
 
 
 Fields = Callable[[list[Any]], list[list[Any]]]
@@ -76,9 +102,18 @@ class Objects(Protocol):
 
 
 def parsed(value: bytes) -> Any:
-    """Return a value as `json.loads` does, which makes a parser for each, its fractions as Decimal."""
+    """Return a value as `json.loads` does, which makes a parser for each, its fractions as Decimal.
+
+    Raises ValueError for what is not JSON, and RecursionError for what is too deep. No number is an error.
+    """
     encoding = "utf-8" if value.startswith(b'{"') else json.detect_encoding(value)
-    return _PARSER.decode(value.decode(encoding, "surrogatepass"))
+    text = value.decode(encoding, "surrogatepass")
+    try:
+        return _PARSER.decode(text)
+    except json.JSONDecodeError:
+        raise
+    except (InvalidOperation, ValueError):  # a number beyond Python's limits
+        return _OF_ANY_SIZE.decode(text)
 
 
 class Dictionaries:

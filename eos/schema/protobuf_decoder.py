@@ -49,6 +49,9 @@ _CODED_ALIKE = (
 
 _RANGES = {"int": (-(2**31), 2**31), "uint32": (0, 2**32)}
 
+_UNREADABLE = (DecodeError, UnicodeDecodeError, RecursionError)
+"""What Google's library raises for bytes that are none of a message: in Python alone it has more errors than in C."""
+
 _Read = Callable[[Any], Any]
 
 
@@ -92,7 +95,7 @@ class ProtobufDecoder:
             try:
                 rows.append(None if value is None else self._read(self._message.FromString(value)))
                 self._check_replaced_texts(row, value)
-            except DecodeError as error:
+            except _UNREADABLE as error:
                 raise Undecodable(row, "", f"it can't be read as protobuf: {error}") from error
             except Wrong as wrong:
                 raise Undecodable(row, wrong.path, wrong.why) from wrong
@@ -106,7 +109,7 @@ class ProtobufDecoder:
         try:
             if value is not None:
                 self._strict.FromString(value)
-        except DecodeError as error:
+        except _UNREADABLE as error:
             why = "it can't be read as protobuf: a text that another replaces in the same message is not valid UTF-8"
             raise Undecodable(row, "", why) from error
 

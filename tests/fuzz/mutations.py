@@ -15,7 +15,7 @@ _NUMBERS = (0, 1, 2, 5, 127, 128, 2**16, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**
 _TOKENS = (
     b"\0", b"\1", b"\xff", b"\x7f", b"\x80", b"\0" * 8, b"\xff" * 10, b"\xff" * 9 + b"\x01", b"\x80" * 12 + b"\0",
     b"\0\0\0\x02\x18\0", b"\0\0\0\x02\x18\1", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xc3",
-    b"{", b"]", b'"', b"null", b"1e999", b"-9223372036854775809", b"\x0a\x00", b"\x08\x09",
+    b"{", b"]", b'"', b"null", b"1e999", b"1e-99999999999999999999", b"-9223372036854775809", b"\x0a\x00", b"\x08\x09",
 )  # fmt: skip
 _FIELDS: list[Any] = list(MessageMetadata.DESCRIPTOR.fields)
 _RANGES = {

@@ -24,12 +24,14 @@ class Decoder(Protocol):
 
 
 def same(one: pa.Array, other: pa.Array) -> bool:
-    """Compare two arrays; a NaN is a NaN."""
+    """Compare two arrays bit by bit, so that 0.0 is not -0.0; a NaN is a NaN."""
     if one.type != other.type or len(one) != len(other) or one.is_valid() != other.is_valid():
         return False
     one, other = one.drop_null(), other.drop_null()
     if pa.types.is_floating(one.type):
-        return np.array_equal(one.to_numpy(), other.to_numpy(), equal_nan=True)
+        mine, theirs = one.to_numpy(), other.to_numpy()
+        alike = mine.view(f"u{mine.itemsize}") == theirs.view(f"u{theirs.itemsize}")
+        return bool((alike | np.isnan(mine) & np.isnan(theirs)).all())
     if pa.types.is_struct(one.type):
         return all(same(mine, theirs) for mine, theirs in zip(one.flatten(), other.flatten(), strict=True))
     if pa.types.is_list(one.type):
