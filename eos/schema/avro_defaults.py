@@ -68,11 +68,13 @@ def _as_arrow_takes(node: Node, given: Any) -> Any:
             return [_as_arrow_takes(node.items, item) for item in given]
         return {key: _as_arrow_takes(node.items, item) for key, item in given.items()}
     if node.kind in ("bytes", "fixed"):
-        data = given.encode("latin-1")
-        if node.logical != "decimal":
-            return data
-        return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-node.scale, _EXACT)
+        return decimal_in(node, given) if node.logical == "decimal" else given.encode("latin-1")
     return given * 1000 if node.logical in MILLIS else given
+
+
+def decimal_in(node: Node, given: str) -> Decimal:
+    """Return the decimal whose bytes a text of Latin-1 has. Raises ValueError for another text."""
+    return Decimal(int.from_bytes(given.encode("latin-1"), "big", signed=True)).scaleb(-node.scale, _EXACT)
 
 
 def default_bytes(node: Node, given: Any) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from eos.schema.avro_text import DAYS, MILLIS, Node, below
+from eos.schema.avro_text import DAYS, MILLIS, AvroField, Node, below
 from eos.schema.conversions import BITS, converted, decimal, from_millis, shown, time_of_day, unwritten
 from eos.schema.errors import Wrong
 
@@ -46,12 +46,19 @@ def _record(node: Node, given: Any, path: str) -> dict[str, Any]:
         if name in given:
             found[field.name] = field_value(field.node, given[name], at)
         elif field.has_default:
-            found[field.name] = field_value(unwritten(field.node), field.default, at)
+            found[field.name] = _default(field, at)
         elif field.node.nullable:
             found[field.name] = None
         else:
             raise Wrong(at, "it is missing, and the schema has neither a default for it nor null")
     return found
+
+
+def _default(field: AvroField, path: str) -> Any:
+    try:
+        return field_value(unwritten(field.node), field.default, path)
+    except Wrong as wrong:
+        raise Wrong(wrong.path, f"it is missing, and its default in the schema is wrong: {wrong.why}") from None
 
 
 def _items(node: Node, items: Node, given: Any, path: str) -> Any:

@@ -174,7 +174,7 @@ class Structs:
 def _missing(field: AvroField) -> Any:
     """Return the value of a field that a message does not have."""
     if field.has_default:
-        return json.loads(json.dumps(_with_given_names(field.node, field.default)), parse_float=Decimal)
+        return _with_given_names(field.node, field.default)
     return None if field.node.nullable else _REQUIRED
 
 
@@ -211,7 +211,8 @@ def _nullable(node: Node) -> Any:
 def _described(field: AvroField, place: int) -> Any:
     kind = _nullable(field.node)
     if field.has_default:
-        default = msgspec.json.decode(msgspec.json.encode(_with_given_names(field.node, field.default)), type=kind)
+        text = json.dumps(_with_given_names(field.node, field.default), default=float)
+        default = msgspec.json.decode(text, type=kind)
         return _attribute(place), kind, msgspec.field(default_factory=lambda: default)
     return (_attribute(place), kind, None) if field.node.nullable else (_attribute(place), kind)
 

@@ -20,6 +20,7 @@ from eos.schema.conversions import as_written, check
 from eos.schema.errors import Undecodable, Wrong
 from eos.schema.garbage import no_collection
 from eos.schema.json_columns import JsonColumns
+from eos.schema.json_defaults import check_defaults, with_parsed_defaults
 from eos.schema.json_fields import field_value
 from eos.schema.json_objects import Dictionaries, Structs, parsed
 from eos.schema.json_text import JsonData
@@ -38,9 +39,11 @@ class JsonDecoder:
     def __init__(self, writer: Node, reader: Node, target: pa.DataType) -> None:
         """Args: the schema of the messages; that of the query; the Arrow type of the values.
 
-        Raises InvalidInput when the two do not go together.
+        Raises InvalidInput when the two do not go together, and for a wrong default that each message needs.
         """
         check("JSON", writer, reader)
+        reader = with_parsed_defaults(reader)
+        check_defaults(writer, reader)
         node = self._node = as_written(writer, reader)
         self._target = target
         self._unread = self._parsed = 0
