@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from eos.pulsar.wire.keys import is_text
 from eos.pulsar.wire.varint import binary_array
 from eos.schema.avro_defaults import field_bytes, zigzag
-from eos.schema.avro_text import MILLIS, Node, below
+from eos.schema.avro_text import DAYS, MILLIS, Node, below
+from eos.schema.conversions import time_of_day
 from eos.schema.description import Record
 from eos.schema.errors import Wrong, naming_the_row
 
@@ -157,7 +158,10 @@ def _whole(node: Node, column: pa.Array, path: str) -> pa.Array:
         return _varints(counts // 1000 if node.logical in MILLIS else counts)
     if pa.types.is_date(column.type):
         column = column.cast(pa.int32())
-    return _varints(column.to_numpy())
+    numbers = column.to_numpy()
+    if node.logical in DAYS and (wrong := (numbers < 0) | (numbers >= DAYS[node.logical])).any():
+        time_of_day(node, int(numbers[wrong][0]), path)  # raises Wrong
+    return _varints(numbers)
 
 
 def _broken(kind: str) -> Callable[[Node, pa.Array, str], pa.Array]:

@@ -161,6 +161,10 @@ def test_a_default_that_would_be_written_as_something_else_is_refused(kind: Any,
         AvroEncoder(described_as(record(field("a", "int"), field("b", kind, default=default))))
 
 
+MILLIS_OF_DAY = {"type": "int", "logicalType": "time-millis"}
+MICROS_OF_DAY = {"type": "long", "logicalType": "time-micros"}
+
+
 @pytest.mark.parametrize(
     ("kind", "values", "path", "why"),
     [
@@ -172,6 +176,10 @@ def test_a_default_that_would_be_written_as_something_else_is_refused(kind: Any,
             {"type": "fixed", "name": "F", "size": 1, "logicalType": "decimal", "precision": 4, "scale": 0},
             [Decimal(-128), Decimal(128)], "a", "the decimal needs more bytes than the schema's fixed of 1",
         ),
+        (MILLIS_OF_DAY, [0, -1], "a", "-1, which is no time-millis of a day"),
+        (MILLIS_OF_DAY, [86_399_999, 86_400_000], "a", "86400000, which is no time-millis of a day"),
+        (["null", MICROS_OF_DAY], [None, 86_400_000_000], "a", "86400000000, which is no time-micros of a day"),
+        ({"type": "map", "values": MICROS_OF_DAY}, [[("k", 1)], [("k", -1)]], "a[]", "-1, which is no time-micros"),
     ],
 )  # fmt: skip
 def test_what_can_not_be_written_is_named(kind: Any, values: list[Any], path: str, why: str) -> None:
