@@ -8,7 +8,9 @@ from decimal import Context, Decimal
 from typing import Any
 
 from eos.errors import InvalidInput
-from eos.schema.avro_text import MILLIS, Node
+from eos.schema.avro_text import DAYS, MILLIS, Node
+from eos.schema.conversions import decimal, from_millis, time_of_day
+from eos.schema.errors import Wrong
 
 _PYTHONS: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
@@ -37,7 +39,7 @@ def zigzag(number: int) -> bytes:
     return bytes(out)
 
 
-_WRONG = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
+_WRONG = (ValueError, TypeError, KeyError, AttributeError, OverflowError, Wrong)
 
 _EXACT = Context(prec=100)
 
@@ -47,8 +49,9 @@ def field_bytes(node: Node, given: Any, path: str) -> bytes:
     try:
         return default_bytes(node, given)
     except _WRONG as error:
+        why = error.why if isinstance(error, Wrong) else repr(error)
         raise InvalidInput(
-            f"The default of field {path!r}, {given!r}, is no {node.kind}: {error!r}. Correct the schema."
+            f"The default of field {path!r}, {given!r}, is no {node.logical or node.kind}: {why}. Correct the schema."
         ) from error
 
 
@@ -80,7 +83,7 @@ def decimal_in(node: Node, given: str) -> Decimal:
 def default_bytes(node: Node, given: Any) -> bytes:
     """Return a default as it is written. Args: its type; the default as JSON has it: bytes are a text of Latin-1.
 
-    Raises ValueError, TypeError, KeyError, AttributeError or OverflowError for what is none of the type.
+    Raises ValueError, TypeError, KeyError, AttributeError, OverflowError or Wrong for what is none of the type.
     """
     if given is None and node.nullable:
         return zigzag(node.null_branch)
@@ -90,6 +93,7 @@ def default_bytes(node: Node, given: Any) -> bytes:
 
 def _value(node: Node, given: Any) -> bytes:
     _refuse_another_type(node, given)
+    _refuse_beyond_logical(node, given)
     match node.kind:
         case "boolean":
             return b"\1" if given else b"\0"
@@ -125,6 +129,16 @@ def _refuse_another_type(node: Node, given: object) -> None:
     kinds = _PYTHONS.get(node.kind, (str,))
     if not isinstance(given, kinds) or isinstance(given, bool) != (node.kind == "boolean"):
         raise TypeError(f"it is {type(given).__name__}")
+
+
+def _refuse_beyond_logical(node: Node, given: Any) -> None:
+    """Raise Wrong for what the type has a place for, and its logical type has none: no message can have it."""
+    if node.logical == "decimal":
+        decimal(node, decimal_in(node, given), "")
+    elif node.logical in DAYS:
+        time_of_day(node, given, "")
+    elif node.logical in MILLIS:
+        from_millis(given, "")
 
 
 def _sized(data: bytes) -> bytes:

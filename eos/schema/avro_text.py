@@ -7,6 +7,7 @@ and for two numbers, one of them wide enough for both), a record that contains i
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -109,7 +110,7 @@ def parse_avro(text: bytes, where: str) -> Node:
         raise InvalidInput(f"{where} is not an Avro schema: {error}") from error
     try:
         return _Parser(where).node(schema, "", "")
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError, UnicodeEncodeError) as error:
         raise InvalidInput(f"{where} is not an Avro schema: {error!r} in {text.decode(errors='replace')}") from error
 
 
@@ -166,9 +167,10 @@ class _Parser:
         inside = full.rpartition(".")[0]
         if kind in ("enum", "fixed"):
             if kind == "enum":
-                named = Node(kind, symbols=tuple(schema["symbols"]), other_symbol=schema.get("default", ""))
+                symbols, other = tuple(map(_in_unicode, schema["symbols"])), schema.get("default")
+                named = Node(kind, symbols=symbols, other_symbol=_in_unicode(other) if isinstance(other, str) else "")
             else:
-                named = Node(kind, size=schema["size"])
+                named = Node(kind, size=_size(schema["size"]))
             node = self._with_logical(named, schema, path)
         else:
             self._named[full] = None
@@ -180,9 +182,10 @@ class _Parser:
         return node
 
     def _field(self, field: Mapping[str, Any], path: str, namespace: str) -> AvroField:
-        node = self.node(field["type"], below(path, field["name"]), namespace)
+        name = _in_unicode(field["name"])
+        node = self.node(field["type"], below(path, name), namespace)
         aliases = tuple(field.get("aliases", ()))
-        return AvroField(field["name"], node, "default" in field, field.get("default"), aliases)
+        return AvroField(name, node, "default" in field, field.get("default"), aliases)
 
     def _with_logical(self, node: Node, schema: Mapping[str, Any], path: str) -> Node:
         logical = str(schema.get("logicalType"))
@@ -190,8 +193,11 @@ class _Parser:
             return node
         if logical != "decimal":
             return replace(node, logical=logical)
-        precision, scale = schema["precision"], schema.get("scale", 0)
-        if not 0 <= scale <= precision <= MAX_PRECISION:
+        precision: Any = schema.get("precision")
+        scale = schema.get("scale", 0)
+        if not _is_decimal(node, precision, scale):
+            return node
+        if precision > MAX_PRECISION:
             raise self._refused(path, f"decimal({precision}, {scale}), which has more than {MAX_PRECISION} digits")
         return replace(node, logical=logical, precision=precision, scale=scale)
 
@@ -199,8 +205,27 @@ class _Parser:
         return InvalidInput(f"{self._where} can't be read as Spark's types: {_at(path)} is {what}")
 
 
+def _is_decimal(node: Node, precision: Any, scale: Any) -> bool:
+    """Return whether Avro allows such a decimal. Of another one it reads the type below, as Java does."""
+    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision == 0:
+        return False
+    return node.kind == "bytes" or precision <= math.log10(2) * (8 * node.size - 1)
+
+
 def _null(branches: list[Any]) -> int:
     return next((place for place, branch in enumerate(branches) if branch in _NULLS), 0)
+
+
+def _in_unicode(name: str) -> str:
+    """Return a name. Raises UnicodeEncodeError for half a surrogate, which no column has a place for."""
+    name.encode()
+    return name
+
+
+def _size(given: Any) -> int:
+    if type(given) is not int or given < 0:
+        raise TypeError(f"the size {given!r}")
+    return given
 
 
 def _full(name: str, namespace: str) -> str:

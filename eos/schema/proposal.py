@@ -76,7 +76,9 @@ def extended(newest: bytes, columns: StructType, form: Form) -> bytes:
     Args: the text; the columns; how they are written. Raises InvalidInput like `new_schema`.
     """
     schema = json.loads(newest)
-    return _text(_with_fields(schema, columns, form, str(schema.get("name", "Row")), ""))
+    branches = schema if isinstance(schema, list) else [schema]
+    named = next((branch for branch in branches if isinstance(branch, dict)), {})
+    return _text(_with_fields(schema, columns, form, str(named.get("name", "Row")), ""))
 
 
 def _text(schema: Any) -> bytes:

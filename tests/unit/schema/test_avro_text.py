@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from eos.schema.avro_text import AvroField, Node, parse_avro
 from tests.unit.schema.registered import field, record
 
 WHERE = "version 0 of the schema of t"
+BYTES = {"type": "bytes", "logicalType": "decimal"}
+FIXED = {"type": "fixed", "name": "F", "logicalType": "decimal"}
 
 
 def parsed(schema: Any) -> Node:
@@ -33,6 +36,7 @@ def parsed(schema: Any) -> Node:
         ({"type": "string", "logicalType": "uuid"}, Node("string")),
         ({"type": "string", "logicalType": "date"}, Node("string")),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, Node("enum", symbols=("A",))),
+        ({"type": "enum", "name": "E", "symbols": ["A"], "default": None}, Node("enum", symbols=("A",))),
         (
             {"type": "fixed", "name": "F", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2},
             Node("fixed", "decimal", precision=9, scale=2, size=4),
@@ -41,6 +45,38 @@ def parsed(schema: Any) -> Node:
 )
 def test_types(schema: Any, node: Node) -> None:
     assert parsed(schema) == node
+
+
+@pytest.mark.parametrize(
+    ("kind", "valid"),
+    [
+        (BYTES | {"precision": 38, "scale": 38}, True),
+        (BYTES | {"precision": 1}, True),
+        (BYTES | {"precision": 0}, False),
+        (BYTES | {"precision": -1, "scale": -1}, False),
+        (BYTES | {"precision": 2, "scale": 5}, False),
+        (BYTES | {"precision": 2, "scale": -1}, False),
+        (BYTES | {"precision": 2, "scale": None}, False),
+        (BYTES | {"precision": 40, "scale": 50}, False),
+        (BYTES | {"precision": "5"}, False),
+        (BYTES | {"precision": 5.0}, False),
+        (BYTES | {"precision": True}, False),
+        (BYTES | {"precision": None}, False),
+        (BYTES, False),
+        (FIXED | {"size": 4, "precision": 9}, True),
+        (FIXED | {"size": 4, "precision": 10}, False),
+        (FIXED | {"size": 16, "precision": 38}, True),
+        (FIXED | {"size": 0, "precision": 1}, False),
+    ],
+)
+def test_a_decimal_that_avro_does_not_allow_is_its_type_without_it_as_in_java(
+    kind: dict[str, Any], *, valid: bool
+) -> None:
+    """As Java's LogicalTypes.fromSchemaIgnoreInvalid does."""
+    below = parsed({key: value for key, value in kind.items() if key != "logicalType"})
+    decimal = replace(below, logical="decimal", precision=kind.get("precision", 0), scale=kind.get("scale", 0))
+    assert parsed(kind) == (decimal if valid else below)
+    assert parsed(record(field("a", ["null", kind]))).fields[0].node.logical == ("decimal" if valid else "")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +136,27 @@ def test_what_spark_has_no_counterpart_for_is_refused_by_name(schema: Any, words
         parsed(schema)
 
 
-@pytest.mark.parametrize("text", [b"{", b"{}", b"5", b'{"type": "record", "name": "R"}', b'"nosuch"'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"{",
+        b"{}",
+        b"5",
+        b'{"type": "record", "name": "R"}',
+        b'"nosuch"',
+        *(
+            json.dumps(schema).encode()
+            for schema in (
+                record(field("\ud800", "int")),
+                {"type": "enum", "name": "E", "symbols": ["\ud800"]},
+                {"type": "enum", "name": "E", "symbols": ["A"], "default": "\ud800"},
+                {"type": "enum", "name": "E", "symbols": [1]},
+                {"type": "fixed", "name": "F", "size": "4"},
+                {"type": "fixed", "name": "F", "size": -1},
+            )
+        ),
+    ],
+)
 def test_what_is_no_schema_is_said_to_be_none(text: bytes) -> None:
     with pytest.raises(InvalidInput, match=f"^{WHERE} is not an Avro schema"):
         parse_avro(text, WHERE)

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from eos.errors import InvalidInput
+from eos.schema.avro_encoder import AvroEncoder
 from eos.schema.avro_vector_decoder import FEWEST
 from eos.schema.errors import Undecodable
-from tests.unit.schema.registered import GOLDEN_FLIGHT, avro_decoder, field, golden, in_avro, record
+from tests.unit.schema.registered import GOLDEN_FLIGHT, avro_decoder, described_as, field, golden, in_avro, record
 
 
 def read(writer: Any, reader: Any, *values: Any) -> list[Any]:
@@ -155,9 +156,27 @@ def test_a_default_deep_inside_is_a_value_too() -> None:
         assert "1970, 1, 1, 0, 0, 5" in found
 
 
+@pytest.mark.parametrize(
+    ("kind", "default", "words"),
+    [
+        (DECIMAL | {"precision": 4, "scale": 2}, "\x7f\0\0", r"no decimal: 83230\.72, which is beyond decimal\(4, 2\)"),
+        (MILLIS, 2**62, "no timestamp-millis: .* which Spark has no moment for"),
+        ({"type": "int", "logicalType": "time-millis"}, -5, "no time-millis: -5, which is no time-millis of a day"),
+        ({"type": "long", "logicalType": "time-micros"}, 86_400_000_000, "no time-micros: .* of a day"),
+        ({"type": "array", "items": MILLIS}, [0, -(2**62)], "no array: .* which Spark has no moment for"),
+        (INNER, {"at": 2**62}, "no record: .* which Spark has no moment for"),
+    ],
+)
+def test_a_default_beyond_its_logical_type_is_refused_to_read_and_to_write(kind: Any, default: Any, words: str) -> None:
+    now = record(field("a", "int"), field("b", kind, default=default))
+    for made in (lambda: avro_decoder(record(field("a", "int")), now), lambda: AvroEncoder(described_as(now))):
+        with pytest.raises(InvalidInput, match=rf"^The default of field 'b', .* is {words}.*\. Correct the schema\."):
+            made()
+
+
 def test_a_default_that_is_none_is_refused_by_name() -> None:
     wrong = record(field("a", "int"), field("b", DECIMAL, default="\u0100"))
-    with pytest.raises(InvalidInput, match="The default of field 'b', 'Ā', is no bytes"):
+    with pytest.raises(InvalidInput, match="The default of field 'b', 'Ā', is no decimal"):
         avro_decoder(record(field("a", "int")), wrong)
 
 

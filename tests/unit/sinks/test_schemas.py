@@ -158,7 +158,19 @@ def test_a_schema_is_made_where_there_is_none_and_follows_one_that_lacks_a_colum
     assert check(WITH_GATE, value_format, newer) is newer
 
 
+@pytest.mark.parametrize("value_format", ["json", "avro"])
+def test_a_schema_of_a_record_or_null_is_followed_by_one_with_the_columns_that_it_lacks(
+    value_format: ValueFormat,
+) -> None:
+    known = registered(value_format.upper(), ["null", FLIGHT])
+    second = new_version(WITH_GATE, value_format, known, "ignored")
+    assert second is not None
+    newer = registered(value_format.upper(), second.definition)
+    assert check(WITH_GATE, value_format, newer) is newer
+
+
 def test_no_version_is_made_where_no_field_more_would_help() -> None:
+    assert new_version(columns(a=TEXT), "avro", registered("AVRO", "string"), "R") is None
     assert new_version(columns(delay=TEXT), "avro", registered("AVRO", FLIGHT), "R") is None
     assert new_version(columns(carrier=TEXT, gate=TEXT), "avro", registered("AVRO", FLIGHT), "R") is None
     assert new_version(columns(a=TEXT), "avro", registered("JSON", FLIGHT), "R") is None
