@@ -88,7 +88,7 @@ def _inner(node: Node, kind: pa.DataType) -> VectorColumn:
         return NumberColumn(_real(kind.to_pandas_dtype()), kind.to_pandas_dtype(), plain(kind))
     if node.kind == "boolean":
         return NumberColumn(boolean, np.bool_, plain(kind))
-    return _Text(kind, node.symbols)
+    return _Text(kind, node.symbols if node.kind == "enum" else None)
 
 
 def _whole(node: Node) -> Callable[[Cursor], Numbers]:
@@ -137,10 +137,10 @@ class _Nullable(OptionalColumn):
 class _Text(BytesColumn):
     """Texts, and symbols of an enum."""
 
-    def __init__(self, kind: pa.DataType, symbols: tuple[str, ...] = ()) -> None:
-        """Args: the Arrow type; the symbols, none for any text."""
+    def __init__(self, kind: pa.DataType, symbols: tuple[str, ...] | None = None) -> None:
+        """Args: the Arrow type; the symbols of an enum, which may have none; None for any text."""
         super().__init__(quoted, kind, text=True)
-        self._symbols = pa.array(symbols, pa.string())
+        self._symbols = None if symbols is None else pa.array(symbols, pa.string())
         self._slashes = np.empty(0, np.int64)
 
     def read(self, cursor: Cursor) -> None:
@@ -165,7 +165,7 @@ class _Text(BytesColumn):
     def taken(self, present: Flags | None) -> pa.Array:
         """Return all values, as of VectorColumn."""
         found = super().taken(present)
-        if len(self._symbols) and pc.is_in(found.drop_null(), self._symbols).false_count:
+        if self._symbols is not None and pc.is_in(found.drop_null(), self._symbols).false_count:
             raise Unsure
         return found
 

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.schema import vector_columns
 from eos.schema.description import Record, described
+from eos.schema.errors import Undecodable
 from eos.schema.json_text import JsonData
 from eos.schema.json_values import FEWEST, JsonDecoder
 from eos.schema.json_vector_decoder import top_column
@@ -65,6 +66,16 @@ def test_what_is_no_such_value_is_left_to_the_last_word(kind: Any, good: str, wr
         for values in ((text, good), (good, text)):
             with pytest.raises(Unsure):
                 of(kind, *values)
+
+
+def test_an_enum_without_symbols_has_no_value_in_step_either() -> None:
+    empty = ENUM | {"symbols": []}
+    assert of(["null", empty], "null", "null") == [None, None]
+    for kind in (empty, ["null", empty]):
+        with pytest.raises(Unsure):
+            of(kind, '"A"', '"A"')
+    with pytest.raises(Undecodable, match="row 0, field 'f': 'A', which is none of the enum's symbols"):
+        _decoder(empty).decode(pa.array([b'{"f":"A"}'] * FEWEST))
 
 
 def test_after_some_calls_that_are_not_read_in_step_a_parser_is_asked_at_once() -> None:
