@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
+from eos.errors import InvalidInput
 from eos.pulsar.wire.keys import is_text
 from eos.schema.avro_text import below
 from eos.schema.description import Record
@@ -37,9 +38,10 @@ class ProtobufEncoder:
     """Writes values by a protobuf schema; the columns have been found to fit it (`eos.schema.fit`)."""
 
     def __init__(self, record: Record) -> None:
-        """Args: the schema. Raises InvalidInput."""
+        """Args: the schema. Raises InvalidInput for a field that the library can't set on this machine."""
         self._of = message_descriptor(record.text, "the schema")
         self._message = GetMessageClass(self._of)
+        _refuse_self(self._of, "")
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Return the bytes of each value; a null stays null. Raises Unencodable."""
@@ -51,6 +53,24 @@ class ProtobufEncoder:
         # Maps in the order of their keys: so a row that is tried again has the same bytes.
         written = (message(**row).SerializeToString(deterministic=True) for row in rows)
         return pa.array(_spread(written, values), pa.large_binary())
+
+
+def _refuse_self(descriptor: Descriptor, path: str) -> None:
+    """Raise InvalidInput for a field `self` where the library runs in Python alone: no constructor takes it there."""
+    for field in descriptor.fields:
+        at = below(path, field.name)
+        if field.name == "self":
+            try:
+                GetMessageClass(descriptor)(**{"self": None})
+            except TypeError as error:
+                raise InvalidInput(
+                    f"Field {at!r} can't be written on this machine. The package protobuf runs without its C library, "
+                    "and has no way to set a field of the name self then. Install a wheel of protobuf that has the C "
+                    "library, or unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION."
+                ) from error
+        of = entry["value"].message_type if (entry := entry_of(field)) else field.message_type
+        if of is not None:
+            _refuse_self(of, at)
 
 
 def _spread(found: Iterable[Any], column: pa.Array) -> Iterable[Any]:
@@ -88,6 +108,8 @@ def _field(field: FieldDescriptor, column: pa.Array, path: str) -> Iterable[Any]
     if entry := entry_of(field):
         keys, items = _inner(column, column.keys), _inner(column, column.items)
         found = _items(entry["value"], items, f"{path}[]")
+        if (enum := entry["value"].enum_type) is not None:  # in Python alone the library takes no names in a map
+            found = (enum.values_by_name[name].number for name in found)
         if (of := entry["value"].message_type) is not None:  # protobuf 5 takes no dict for a message in a map
             message = GetMessageClass(of)
             found = (message(**fields) for fields in found)
