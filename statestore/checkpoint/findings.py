@@ -79,7 +79,11 @@ def newer(path: str, reason: str, severity: Severity, batches: tuple[int, ...]) 
 def damaged(
     files: Files, path: str, reason: str, severity: Severity, batches: tuple[int, ...], needs: Sequence[Needs]
 ) -> CheckpointFinding:
-    """Say that a file is not what was written."""
+    """Say that a file is not what was written.
+
+    Args:
+        needs: of a start, then those of older batches.
+    """
     return CheckpointFinding(
         severity, "damaged", f"{path} is damaged: {reason}", _remedy(files, path, batches, needs), path, batches
     )
@@ -92,9 +96,10 @@ def _remedy(files: Files, path: str, batches: tuple[int, ...], needs: Sequence[N
             "whatever its logs say."
         )
     folder, _, name = path.rpartition("/")
-    if folder == OFFSETS and needs and int(name) > needs[-1].batch:
+    restart = needs[0]  # of a start. The others are of batches before
+    if folder == OFFSETS and int(name) > restart.batch:
         return "Remove it, if the sink may see other rows in this batch. It is not committed, and Spark plans it again."
-    if folder == COMMITS and needs and int(name) == needs[-1].batch:
+    if folder == COMMITS and int(name) == restart.batch and not restart.planned:
         return f"Remove it, if the sink may see batch {name} again. Spark then runs it again."
     for need in needs:
         for store in need.stores:

@@ -1,4 +1,4 @@
-"""A file of a version that is not known here: that it isn't known is the answer, and no file is to be removed."""
+"""The remedies of findings. A file of an unknown version is not to be removed, nor a committed batch's offsets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from statestore.checkpoint import LocalFiles
 from statestore.checkpoint.changes import read_changes
 from statestore.checkpoint.compression import compress
+from statestore.checkpoint.findings import RESTORE
 from statestore.checkpoint.operators import check_schema
 from statestore.errors import Damaged, UnknownVersion
 from tests.unit.statestore.checkpoint.conftest import Copy, inspect_one
@@ -64,6 +65,39 @@ def test_it_is_said_to_be_unknown_and_nothing_is_to_be_removed(change: Callable[
         assert "unknown version" in finding.message
         assert "damaged" not in finding.message
         assert "emove" not in finding.remedy
+
+
+AGAIN = "Remove it, if the sink may see batch 7 again. Spark then runs it again."
+PLANS = "Remove it, if the sink may see other rows in this batch. It is not committed, and Spark plans it again."
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("planned", "path", "remedy"),
+    [
+        (False, "offsets/7", RESTORE),
+        (False, "offsets/6", RESTORE),
+        (False, "commits/7", AGAIN),
+        (False, "commits/6", RESTORE),
+        (True, "offsets/8", PLANS),
+        (True, "offsets/7", RESTORE),
+        (True, "offsets/6", RESTORE),
+        (True, "commits/7", RESTORE),
+        (True, "commits/6", RESTORE),
+    ],
+)
+def test_a_committed_batch_runs_again_only_where_the_remedy_says_so(
+    planned: bool, path: str, remedy: str, batches: int, copy: Copy
+) -> None:
+    """Batches 0 to 7 are committed, and 8 is planned or not."""
+    folder = copy("hdfs-aggregation")
+    if not planned:
+        (folder / "offsets" / "8").unlink()
+    (folder / path).write_bytes((folder / path).read_bytes()[:-9])
+    found = inspect_one(LocalFiles(folder), batches).findings
+    assert {finding.remedy for finding in found if finding.file == path} <= {remedy}
+    if batches > 1 or path[-1] in "78":
+        assert path in {finding.file for finding in found}
 
 
 def test_a_changelog_of_a_newer_version() -> None:
