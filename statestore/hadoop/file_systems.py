@@ -262,6 +262,8 @@ class Hadoop:
             raise InvalidInput(f"{target} exists already. Name another target, or delete it first")
         if not status.is_directory:
             return self._copy_file(status, target, progress)
+        if self.qualified(target).startswith(f"{self.qualified(source).rstrip('/')}/"):
+            raise InvalidInput(f"{target} is inside {source}. Name a target outside it")
         self.make_directories(target)
         return sum(self.copy(one.uri, f"{target.rstrip('/')}/{one.name}", progress) for one in self.list(source))
 

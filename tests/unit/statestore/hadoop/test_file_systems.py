@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -261,3 +262,15 @@ def test_a_copy_that_fails_leaves_nothing_and_what_another_has_made(
         with pytest.raises(error):
             hadoop.copy(SOURCE, TARGET)
     assert played.at.get(TARGET) == left
+
+
+@pytest.mark.jvm  # needs the jar
+@pytest.mark.parametrize("target", ["from/back", "from/a/b/back", "from/../from/back"])
+def test_a_folder_is_not_copied_into_itself(target: str, tmp_path: Path) -> None:
+    (tmp_path / "from" / "a").mkdir(parents=True)
+    (tmp_path / "from" / "x").write_text("x")
+    ours = Hadoop.of(own_jvm=True)
+    with pytest.raises(InvalidInput, match=r"is inside file:.*/from\. Name a target outside it"):
+        ours.copy(f"file://{tmp_path}/from", f"{tmp_path}/{target}")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "from", "x"]
+    assert ours.copy(f"file://{tmp_path}/from", f"{tmp_path}/from-2") == 1, "its name begins so, and it is beside it"
