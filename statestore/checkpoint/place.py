@@ -6,6 +6,7 @@ Until it is whole its `metadata` is empty, and Spark starts no query on it.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from statestore.checkpoint.cut import names_its_place
@@ -14,7 +15,7 @@ from statestore.checkpoint.logs import METADATA, is_begun, is_checkpoint, read_q
 from statestore.checkpoint.needs import committed
 from statestore.checkpoint.operators import moved_metadata
 from statestore.errors import InvalidInput, NotFound, StateStoreError
-from statestore.hadoop.file_systems import Hadoop
+from statestore.hadoop.file_systems import Hadoop, Status
 
 
 def check_free(hadoop: Hadoop, uri: str, source: str | None = None) -> None:
@@ -50,6 +51,19 @@ def check_free(hadoop: Hadoop, uri: str, source: str | None = None) -> None:
         )
     what = "something" if names or not status.is_directory else "an empty folder"
     raise InvalidInput(f"There is {what} at {uri}: a checkpoint is written to a new place")
+
+
+def find_checkpoints(hadoop: Hadoop, uri: str) -> Iterator[HadoopFiles]:
+    """Yield each checkpoint at a folder's address or below it, whole or begun. Not a cut, as `Hadoop.walk`."""
+    found: list[Status] = []
+    with contextlib.suppress(NotFound):  # deleted meanwhile
+        found = hadoop.list(uri)
+    if is_checkpoint({one.name for one in found}):
+        yield HadoopFiles(hadoop, uri)
+        return
+    for one in found:
+        if one.is_directory:
+            yield from find_checkpoints(hadoop, one.uri)
 
 
 def remove(hadoop: Hadoop, uri: str) -> None:

@@ -89,16 +89,18 @@ def rm(
     option: HadoopOptions = None,
 ) -> None:
     """Delete a file, or a directory. Before it deletes a query's checkpoint it asks."""
-    from statestore.checkpoint.place import remove
+    from statestore.checkpoint.logs import is_begun
+    from statestore.checkpoint.place import find_checkpoints, remove
 
     hadoop = _hadoop(uri, option)
     if _existing(hadoop, uri).is_directory:
         if not recursive:
             raise InvalidInput(f"{uri} is a directory: --recursive deletes it with all below it")
-        checkpoints = _checkpoints(hadoop, uri)
+        checkpoints = [files.uri("") for files in find_checkpoints(hadoop, uri) if not is_begun(files)]
         if checkpoints and not yes:
             _ask(checkpoints)
-        remove(hadoop, uri)
+        for place in (*checkpoints, uri):
+            remove(hadoop, place)
     else:
         hadoop.delete(uri)
     console.tell(f"{uri} is deleted." + (" Its ledgers are freed by the next round of gc." if is_bk(uri) else ""))
@@ -164,19 +166,6 @@ def _sums(top: str, lengths: Mapping[str, int]) -> dict[str, tuple[int, int]]:
         files, count = found.get(name, (0, 0))
         found[name] = (files + 1, count + length)
     return found
-
-
-def _checkpoints(hadoop: Hadoop, uri: str) -> list[str]:
-    """The checkpoints at an address or directly below it."""
-    from statestore.checkpoint.files import HadoopFiles
-    from statestore.checkpoint.logs import is_begun, is_checkpoint
-
-    def is_whole(files: HadoopFiles) -> bool:
-        return is_checkpoint(files.list("")) and not is_begun(files)
-
-    places = [uri, *(one.uri for one in hadoop.list(uri) if one.is_directory)]
-    found = [place for place in places if is_whole(HadoopFiles(hadoop, place))]
-    return found[:1] if uri in found else found
 
 
 def _ask(checkpoints: list[str]) -> None:

@@ -33,6 +33,7 @@ def cp(
     """
     from statestore.checkpoint import transfer
     from statestore.checkpoint.logs import is_checkpoint
+    from statestore.checkpoint.place import find_checkpoints
 
     options = parse_options(option)
     for uri in filter(is_bk, (source, target)):
@@ -52,9 +53,8 @@ def cp(
             facts, what = to_json(copied), f"{console.count(copied.files, 'file')}, up to batch {copied.batch_id}"
             count = copied.bytes
         else:
-            for one in found:
-                if one.is_directory and is_checkpoint({below.name for below in hadoop.list(one.uri)}):
-                    raise InvalidInput(f"{one.uri} is a query's checkpoint. Copy it by itself, as a consistent cut")
+            for files in find_checkpoints(hadoop, source) if status.is_directory else ():
+                raise InvalidInput(f"{files.uri('')} is a query's checkpoint. Copy it by itself, as a consistent cut")
             lengths: list[int] = []
             count = hadoop.copy(source, target, _counting(lengths, progress))
             facts, what = {"files": len(lengths), "bytes": count}, console.count(len(lengths), "file")

@@ -1,10 +1,11 @@
-"""`statestore rescale`: what it hands over, and what it tells."""
+"""`statestore cp`: what it refuses. `statestore rescale`: what it hands over, and what it tells."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,25 @@ from typer.testing import CliRunner
 from statestore import rewriting
 from statestore.cli import transfer
 from statestore.cli.app import typer_app
+from statestore.errors import InvalidInput
+from statestore.hadoop.file_systems import Hadoop
 from statestore.rewriting import Rescaled
+from tests.unit.statestore.folders import Folders
+
+
+@pytest.mark.parametrize("between", ["", "team", "team/a/b"])
+def test_a_checkpoint_below_a_folder_is_copied_by_itself(
+    between: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = tmp_path / "queries" / between / "flights"
+    (checkpoint / "offsets").mkdir(parents=True)
+    (tmp_path / "queries" / "another").mkdir()
+    folders = Folders()
+    monkeypatch.setattr(Hadoop, "of", lambda **_: folders)
+    result = CliRunner().invoke(typer_app, ["cp", str(tmp_path / "queries"), str(tmp_path / "copy")])
+    assert isinstance(result.exception, InvalidInput)
+    assert f"{checkpoint} is a query's checkpoint. Copy it by itself" in str(result.exception)
+    assert folders.written == []
 
 
 @pytest.fixture

@@ -1,0 +1,42 @@
+"""`statestore rm`: which checkpoints it asks about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from statestore.cli.app import typer_app
+from statestore.errors import InvalidInput
+from statestore.hadoop.file_systems import Hadoop
+from tests.unit.statestore.folders import Folders
+
+
+def checkpoint(folder: Path, metadata: str = '{"id":"x"}') -> Path:
+    (folder / "offsets").mkdir(parents=True)
+    (folder / "metadata").write_text(metadata)
+    return folder
+
+
+@pytest.mark.parametrize("places", [["q"], ["q/flights"], ["q/team/flights"], ["q/a", "q/b/c/d"]])
+def test_it_asks_before_it_deletes_a_checkpoint_wherever_it_lies(
+    places: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = [checkpoint(tmp_path / place) for place in places]
+    monkeypatch.setattr(Hadoop, "of", lambda **_: Folders())
+    result = CliRunner().invoke(typer_app, ["rm", "-r", str(tmp_path / "q")])
+    assert isinstance(result.exception, InvalidInput)
+    assert str(result.exception).startswith(f"{', '.join(map(str, checkpoints))}: a query's checkpoint. ")
+    assert all((folder / "metadata").exists() for folder in checkpoints)
+    assert CliRunner().invoke(typer_app, ["rm", "-r", "--yes", str(tmp_path / "q")]).exit_code == 0
+    assert not (tmp_path / "q").exists()
+
+
+def test_it_does_not_ask_about_a_checkpoint_that_was_only_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint(tmp_path / "q" / "team" / "flights", metadata="")
+    monkeypatch.setattr(Hadoop, "of", lambda **_: Folders())
+    assert CliRunner().invoke(typer_app, ["rm", "-r", str(tmp_path / "q")]).exit_code == 0
+    assert not (tmp_path / "q").exists()
