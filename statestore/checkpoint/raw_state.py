@@ -25,6 +25,12 @@ ROCKSDB, HDFS_BACKED = "RocksDBStateStoreProvider", "HDFSBackedStateStoreProvide
 """The last parts of the class names of Spark's providers."""
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _ALL_FAMILIES = "_readAllColumnFamilies"
+EXACT_JSON: Mapping[str, str] = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Options of `to_json` where two rows are compared by it: by default it writes a moment without its microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +112,10 @@ def raw_rows(session: SparkSession, uri: str, kept: BatchState, batch: int, oper
 
     reader = reader_of(session, batch, operator).option("storeName", store)
     if kept.provider == HDFS_BACKED:
-        as_text = {"ignoreNullFields": "false"}
         return reader.load(uri).select(
             F.col("key").alias("partition_key"),
-            F.to_json(F.struct("key"), as_text).alias("key_bytes"),
-            F.to_json(F.struct("value"), as_text).alias("value_bytes"),
+            F.to_json(F.struct("key"), EXACT_JSON).alias("key_bytes"),
+            F.to_json(F.struct("value"), EXACT_JSON).alias("value_bytes"),
             F.lit("default").alias("column_family_name"),
             F.col("partition_id").alias("partition"),
         )

@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from typer.testing import CliRunner
 
 from statestore import InvalidInput, read_state, savepoints, state_difference
+from statestore.checkpoint.files import HadoopFiles
+from statestore.checkpoint.raw_state import read_kept
 from statestore.cli import difference
 from statestore.cli.app import typer_app
+from statestore.drills.acts.same_state import read_stores
+from statestore.hadoop.file_systems import Hadoop
+from statestore.rewriting.fingerprints import fingerprints
 from statestore.savepoints import bookkeeper
 from statestore.savepoints.store import SavepointStore
 from tests.child_process import ChildProcess, python
@@ -99,6 +105,36 @@ def test_the_command_tells_of_two_savepoints(
     finally:
         for batch in (1, 2):
             savepoints.delete(f"{name}-{batch}", uri)
+
+
+MICROS = {"a": (123456, 123457), "b": (123456, 123789)}
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+@pytest.mark.parametrize("column", ["key", "value"])
+def test_moments_in_one_millisecond_are_not_the_same(
+    column: str, kind: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Two moments in each checkpoint, of which one is in both: as keys, and as the values of two keys."""
+    uris = []
+    for name, micros in MICROS.items():
+        rows = [{"n": n, "at": f"2024-06-01T12:00:00.{one}"} for n, one in enumerate(micros)]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rows").write_text("\n".join(map(json.dumps, rows)))
+        given = spark.readStream.schema(f"n int, at {kind}").json(f"{tmp_path}/{name}")
+        by, of = ("at", "n") if column == "key" else ("n", "at")
+        writer = given.groupBy(by).agg(F.max(of)).writeStream.outputMode("update").format("noop")
+        uris.append(f"file://{tmp_path}/checkpoint-{name}")
+        writer.option("checkpointLocation", uris[-1]).trigger(availableNow=True).start().awaitTermination()
+    found = state_difference(*uris, spark=spark).collect()
+    changes = {"key": ["only in A", "only in B"], "value": ["changed"]}
+    assert sorted(row.change for row in found) == changes[column]
+    assert all(any(f".{one}" in str(row) for one in (123457, 123789)) for row in found)
+    stores = [read_stores(spark, uri, 0) for uri in uris]
+    assert stores[0] != stores[1], "the drill that compares two checkpoints"
+    kept = [read_kept(HadoopFiles(Hadoop.of(spark), uri), 0) for uri in uris]
+    marks = [fingerprints(spark, uri, one, 0, 2) for uri, one in zip(uris, kept, strict=True)]
+    assert marks[0] != marks[1], "state that was rewritten"
 
 
 @pytest.mark.slow
