@@ -5,12 +5,13 @@ Paths are relative to the checkpoint; "" is the checkpoint itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from statestore.errors import Damaged, NotFound
+from statestore.errors import InvalidInput, NotFound, Unavailable
 from statestore.hadoop.file_systems import Hadoop
 
 
@@ -41,6 +42,8 @@ class Files(Protocol):
 
         Raises:
             NotFound: there is no such file.
+            InvalidInput: this user may not read it.
+            Unavailable: it can't be read now.
             Damaged: the file system's own checksum says that the bytes are not those that were written.
         """
         ...
@@ -74,21 +77,31 @@ class LocalFiles:
         """Return what is in a directory, without hidden names (Hadoop's checksums)."""
         folder = self.folder / path
         found = {}
-        for file in folder.iterdir() if folder.is_dir() else ():
-            if not file.name.startswith("."):
-                status = file.stat()
-                length = 0 if file.is_dir() else status.st_size
-                found[file.name] = FileEntry(file.name, length, int(status.st_mtime * 1000), file.is_dir())
+        with _explained(folder):
+            for file in folder.iterdir() if folder.is_dir() else ():
+                if not file.name.startswith("."):
+                    status = file.stat()
+                    length = 0 if file.is_dir() else status.st_size
+                    found[file.name] = FileEntry(file.name, length, int(status.st_mtime * 1000), file.is_dir())
         return found
 
     def read(self, path: str) -> bytes:
         """Return a whole file."""
-        try:
+        with _explained(self.folder / path):
             return (self.folder / path).read_bytes()
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise NotFound(f"{self.folder / path} does not exist") from error
-        except OSError as error:
-            raise Damaged(f"{self.folder / path} can't be read: {error}") from error
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what the operating system says into the errors of `Hadoop`. None of them says that the bytes are wrong."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise NotFound(f"{path} does not exist") from error
+    except PermissionError as error:
+        raise InvalidInput(f"{path} can't be read: {error}") from error
+    except OSError as error:
+        raise Unavailable(f"{path} can't be read: {error}") from error
 
 
 def join(*parts: str) -> str:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eos.spark.jar import FILE_SYSTEM
-from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound, StateStoreError, Unavailable
+from statestore.errors import InvalidInput, NotFound, Unavailable
+from statestore.hadoop.error_translation import explain
 from statestore.hadoop.options import OPTIONS, PREFIX, checked
 from statestore.hadoop.own_jvm import jvm_of_our_own
 from statestore.hadoop.session import HADOOP
@@ -34,22 +35,6 @@ _SILENT_S = 2.0
 _BLOCK = 1 << 20
 _ABORTABLE = "fs.capability.outputstream.abortable"
 _NO_FILE_CONTEXT = "org.apache.hadoop.fs.UnsupportedFileSystemException"
-_NOT_FOUND = ("java.io.FileNotFoundException", "org.apache.hadoop.fs.PathNotFoundException")
-_JARS_OF_SCHEMES = "s3a: hadoop-aws; abfs: hadoop-azure; gs: gcs-connector"
-# The meaning of the jar's `Failed`.
-_FAILED: Mapping[str, type[StateStoreError]] = {
-    error.__name__: error for error in (CutFailed, Damaged, InvalidInput, NotFound, Unavailable)
-}
-_REFUSED = (
-    "org.apache.hadoop.fs.FileAlreadyExistsException",
-    "org.apache.hadoop.fs.ParentNotDirectoryException",
-    "org.apache.hadoop.fs.PathExistsException",
-    "org.apache.hadoop.fs.PathIsNotEmptyDirectoryException",
-    "org.apache.hadoop.fs.UnsupportedFileSystemException",
-    "org.apache.hadoop.security.AccessControlException",
-    "java.lang.IllegalArgumentException",
-    "java.nio.file.AccessDeniedException",
-)
 
 Progress = Callable[[int], None]
 """Called with the bytes of each file that has been copied."""
@@ -338,12 +323,12 @@ class Hadoop:
         try:
             yield
         except Py4JJavaError as error:
-            raise _explain(uri, error.java_exception) from error
+            raise explain(uri, error.java_exception) from error
         except CapturedException as error:
             # PySpark turns some of Java's exceptions, IllegalArgumentException among them, into errors of its own.
             if error._origin is None:
                 raise
-            raise _explain(uri, error._origin) from error
+            raise explain(uri, error._origin) from error
         except Py4JError as error:
             raise Unavailable(f"{uri}: the JVM does not answer: {error}") from error
 
@@ -358,24 +343,6 @@ def _status(status: Any) -> Status:
         mtime_ms=status.getModificationTime(),
         is_directory=status.isDirectory(),
     )
-
-
-def _explain(uri: str, exception: Any) -> StateStoreError:
-    kind, message = exception.getClass().getName(), str(exception.getMessage())
-    if kind == "eos.bk.Failed":
-        return _FAILED[exception.kind()](message)
-    if kind in _NOT_FOUND:
-        return NotFound(f"{uri}: {message}")
-    if kind == "org.apache.hadoop.fs.ChecksumException" or "damaged" in message:
-        return Damaged(f"{uri}: {message}")
-    if "ClassNotFoundException" in message:
-        return Unavailable(
-            f"{uri}: Hadoop's file system for this scheme is not in Spark's jars: {message}. Put its jar, with those "
-            f"that it needs, into Spark's folder jars, or name it in spark.jars of your session ({_JARS_OF_SCHEMES})"
-        )
-    if kind in _REFUSED:
-        return InvalidInput(f"{uri}: {message} ({kind})")
-    return Unavailable(f"{uri}: {message}")
 
 
 def _context(spark: SparkSession | None) -> Any:

@@ -15,7 +15,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
-from statestore import CutFailed, Damaged, InvalidInput, NotFound, Unavailable
+from statestore import InvalidInput, Unavailable
 from statestore.hadoop import file_systems as hadoop
 from statestore.hadoop import own_jvm
 from statestore.hadoop.file_systems import Hadoop
@@ -51,58 +51,10 @@ def test_without_java_it_says_which_one_it_looked_for(monkeypatch: pytest.Monkey
         Hadoop.of()
 
 
-class Thrown:
-    """An exception of Java's."""
-
-    def __init__(self, name: str, message: str) -> None:
-        self._name, self._message = name, message
-
-    def getClass(self) -> Thrown:  # noqa: N802
-        return self
-
-    def getName(self) -> str:  # noqa: N802
-        return self._name
-
-    def getMessage(self) -> str:  # noqa: N802
-        return self._message
-
-
-def test_a_scheme_whose_jar_is_not_there_is_told_which_one() -> None:
-    """What Hadoop 3.4 throws for s3a:// on a PySpark from the package index."""
-    missing = "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found"
-    error = hadoop._explain("s3a://bucket/x", Thrown("java.lang.RuntimeException", missing))
-    assert isinstance(error, Unavailable)
-    assert "s3a: hadoop-aws" in str(error)
-    assert "into Spark's folder jars" in str(error)
-
-
 def test_a_wrong_option_is_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hadoop, "jvm_of_our_own", lambda: pytest.fail("a JVM was started"))
     with pytest.raises(InvalidInput, match="Did you mean"):
         Hadoop.of(options={"fs.bk.rot": "/x"})
-
-
-class Said(Exception):
-    """What the jar throws."""
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-
-    def getClass(self) -> Any:  # noqa: N802
-        return type("Class", (), {"getName": lambda _: "eos.bk.Failed"})()
-
-    def getMessage(self) -> str:  # noqa: N802
-        return "so it is"
-
-    def kind(self) -> str:
-        return self._kind
-
-
-@pytest.mark.parametrize("error", [NotFound, InvalidInput, CutFailed, Damaged, Unavailable])
-def test_the_jar_says_which_error_it_is(error: type[Exception]) -> None:
-    explained = hadoop._explain("bk://h:1/", Said(error.__name__))
-    assert type(explained) is error
-    assert str(explained) == "so it is"
 
 
 class Connecting:

@@ -185,8 +185,10 @@ final class Ledgers {
 
     static void mustBeWhole(String path, FileEntry file, boolean whole) throws IOException {
         if (!whole) {
-            throw new IOException(path + " is damaged: its bytes in ledger " + file.ledger() + ", entries "
-                    + file.first() + " to " + file.last() + ", don't have its length and CRC32C");
+            throw new Failed(
+                    Failed.Kind.Damaged,
+                    path + " is damaged: its bytes in ledger " + file.ledger() + ", entries " + file.first() + " to "
+                            + file.last() + ", don't have its length and CRC32C");
         }
     }
 

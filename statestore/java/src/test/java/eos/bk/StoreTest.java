@@ -185,8 +185,9 @@ class StoreTest extends OwnRoot {
                 f.write(), 0, f.ledger(), f.first(), f.last(), f.entrySize(), f.length(), f.crc() + 1, f.mtime());
         var in = new BkInputStream(client, "/d/f", wrong);
         for (int tries = 0; tries < 2; tries++) {
-            String said = assertThrows(IOException.class, in::readAllBytes).getMessage();
-            assertTrue(said.contains("/d/f is damaged"), said);
+            Failed said = assertThrows(Failed.class, in::readAllBytes);
+            assertEquals("Damaged", said.kind());
+            assertTrue(said.getMessage().contains("/d/f is damaged"), said.getMessage());
         }
     }
 
