@@ -37,11 +37,18 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class LostLedger:
-    """A ledger that files are in, and that can't be asked for. `says` why."""
+    """A ledger that files are in, and of which nothing is known.
+
+    Attributes:
+        says: why.
+        files: the files that have bytes in it.
+        gone: BookKeeper has no such ledger. Otherwise nobody could be asked.
+    """
 
     ledger: int
     says: str
     files: tuple[str, ...]
+    gone: bool
 
 
 def check_copies(
@@ -78,7 +85,8 @@ def check_copies(
             try:
                 answers = _parse(ask(ledger, first, last))
             except (NotFound, Unavailable) as error:
-                lost.append(LostLedger(ledger, str(error), tuple(sorted({p for ps in entries.values() for p in ps}))))
+                files = tuple(sorted({path for paths in entries.values() for path in paths}))
+                lost.append(LostLedger(ledger, str(error), files, isinstance(error, NotFound)))
                 break
             for entry, by_bookie in answers.items():
                 copies += len(by_bookie)

@@ -93,7 +93,7 @@ def verify(
         progress: called with the done part, the whole, and what is counted.
 
     Raises:
-        InvalidInput: an argument or option is wrong.
+        InvalidInput: an argument or option is wrong, or this user may not read a file.
         NotFound: there is no checkpoint at the address.
         Unavailable: the file system does not answer.
     """
@@ -156,14 +156,13 @@ def _bad(copies: list[Copy]) -> Iterator[CheckpointFinding]:
 
 def _lost(ledgers: list[LostLedger]) -> Iterator[CheckpointFinding]:
     for ledger in ledgers:
+        severity: Severity = "error"
+        why = ledger.says
+        remedy = "Put its files back from a copy of the checkpoint or a savepoint."
+        if not ledger.gone:
+            severity = "unknown"
+            why = f"its copies could not be asked for ({why})"
+            remedy = "Verify again when ZooKeeper and the bookies answer."
         for file in ledger.files:
-            yield CheckpointFinding(
-                "error",
-                "replica",
-                f"{file} is in ledger {ledger.ledger}, and "
-                f"the replicas of the ledger could not be checked ({ledger.says})",
-                "If the ledger was deleted, put its files back from a copy of the checkpoint or a savepoint.",
-                file,
-                (),
-                ledger.ledger,
-            )
+            message = f"{file} is in ledger {ledger.ledger}, and {why}"
+            yield CheckpointFinding(severity, "replica", message, remedy, file, (), ledger.ledger)

@@ -8,8 +8,8 @@ import pytest
 
 from statestore.bk.replicas import LostLedger, check_copies
 from statestore.bk.tree import FileRecord
-from statestore.checkpoint.verification import _bad, _lost
-from statestore.errors import StateStoreError, Unavailable
+from statestore.checkpoint.verification import VerificationReport, _bad, _lost
+from statestore.errors import NotFound, StateStoreError, Unavailable
 
 
 def record(ledger: int, first: int, last: int) -> FileRecord:
@@ -81,13 +81,20 @@ def test_how_much_a_bad_copy_matters(says: str, sealed: bool, others: int, sever
     assert "p, q" in finding.message
 
 
-def test_a_ledger_that_bookkeeper_does_not_know() -> None:
+@pytest.mark.parametrize(
+    ("error", "severity", "answer"),
+    [(NotFound("BookKeeper has no ledger 7"), "error", "no"), (Unavailable("no answer"), "unknown", "unknown")],
+)
+def test_a_ledger_is_lost_only_if_bookkeeper_says_so(error: StateStoreError, severity: str, answer: str) -> None:
     def ask(ledger: int, first: int, last: int) -> str:
-        raise Unavailable("no such ledger")
+        raise error
 
     copies, bad, lost = check_copies({"p": record(7, 0, 0), "q": record(7, 5, 5)}, lambda _: True, ask)
-    assert (copies, bad, lost) == (0, [], [LostLedger(7, "no such ledger", ("p", "q"))])
-    assert [(one.severity, one.ledger, one.file) for one in _lost(lost)] == [("error", 7, "p"), ("error", 7, "q")]
+    assert (copies, bad, lost) == (0, [], [LostLedger(7, str(error), ("p", "q"), answer == "no")])
+    found = tuple(_lost(lost))
+    assert [(one.severity, one.ledger, one.file) for one in found] == [(severity, 7, "p"), (severity, 7, "q")]
+    assert all(str(error) in one.message for one in found)
+    assert VerificationReport("bk://z:1/q", "id", (3,), 1, 10, 0, found).answer == answer
 
 
 def test_an_answer_that_is_none() -> None:

@@ -37,13 +37,13 @@ final class Copies {
     private final LedgerMetadata metadata;
     private final DigestManager digests;
 
-    /** Throws an IOException where there is no such ledger. */
+    /** Throws {@link Failed} where there is no such ledger. */
     Copies(Session session, long ledger, byte[] password) throws IOException {
         this.session = session;
         this.ledger = ledger;
         metadata = Ledgers.metadata(session, ledger);
         if (metadata == null) {
-            throw new IOException("BookKeeper has no ledger " + ledger);
+            throw new Failed(Failed.Kind.NotFound, "BookKeeper has no ledger " + ledger);
         }
         var type = DigestType.toProtoDigestType(DigestType.fromApiDigestType(metadata.getDigestType()));
         try {

@@ -45,7 +45,7 @@ public final class Maintenance {
      * One line for each entry and bookie: {@code entry bookie good}, or in place of {@code good} what is wrong. While the
      * ledger is open, a copy beyond the ack quorum may still be on its way.
      *
-     * @throws IOException there is no such ledger
+     * @throws Failed NotFound: there is no such ledger
      */
     public static String replicas(FileSystem fs, long ledger, long first, long last) throws IOException {
         Client client = client(fs);
