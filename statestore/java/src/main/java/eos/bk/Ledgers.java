@@ -26,6 +26,7 @@ import org.apache.bookkeeper.net.BookieId;
 import org.apache.bookkeeper.versioning.Versioned;
 import org.apache.hadoop.security.AccessControlException;
 import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.Op;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -304,6 +305,15 @@ final class Ledgers {
 
         boolean isUnauthorized() {
             return code(getCause()) == BKException.Code.UnauthorizedAccessException;
+        }
+
+        /** Whether it is about one ledger, whose znode is another's or can't be read, and ZooKeeper has answered. */
+        boolean isOfItsZnode() {
+            int code = code(getCause());
+            // Of a deletion BookKeeper does not tell what ZooKeeper has said.
+            Throwable why = getCause().getCause();
+            return (code == BKException.Code.ZKException || code == BKException.Code.MetaStoreException)
+                    && (!(why instanceof KeeperException) || why instanceof KeeperException.NoAuthException);
         }
 
         boolean isMissing() {

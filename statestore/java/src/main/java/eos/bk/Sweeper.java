@@ -66,7 +66,7 @@ final class Sweeper {
                 client.compactor.compact();
                 // A writer died between making a ledger and registering it. Once buried it can't register any more.
                 for (long ledger : orphans("")) {
-                    delete(session, ledger, freed);
+                    unlessRefused("ledger " + ledger, () -> delete(session, ledger, freed));
                 }
             }
             return freed;
@@ -87,11 +87,16 @@ final class Sweeper {
         void run() throws IOException;
     }
 
-    /** What belongs to another ZooKeeper user is named and left alone: the rest is swept. */
+    /** What belongs to another ZooKeeper user, or can't be read, is named and left alone: the rest is swept. */
     private static void unlessRefused(String what, Task task) throws IOException {
         try {
             task.run();
         } catch (AccessControlException e) {
+            LOG.warn("The sweeper leaves {} alone: {}", what, e.getMessage());
+        } catch (BookKeeperException e) {
+            if (!e.isOfItsZnode()) {
+                throw e;
+            }
             LOG.warn("The sweeper leaves {} alone: {}", what, e.getMessage());
         }
     }
@@ -184,19 +189,22 @@ final class Sweeper {
         var ranges = session.bk().getLedgerManager().getLedgerRanges(0);
         while (ranges.hasNext()) {
             for (long ledger : ranges.next().getLedgers()) {
-                LedgerMetadata metadata = Ledgers.metadata(session, ledger);
-                if (metadata == null || !isOurs(session, metadata)) {
-                    continue;
-                }
-                var process = new String(metadata.getCustomMetadata().get(Ledgers.PROCESS_KEY), StandardCharsets.UTF_8);
-                if (zk.stat(root + "/w/" + process + below) == null
-                        && zk.stat(names.ledger(ledger)) == null
-                        && zk.stat(root + "/del/" + ledger) == null) {
-                    found.add(ledger);
-                }
+                unlessRefused("ledger " + ledger, () -> {
+                    LedgerMetadata metadata = Ledgers.metadata(session, ledger);
+                    if (metadata != null && isOurs(session, metadata) && isOrphan(ledger, metadata, below)) {
+                        found.add(ledger);
+                    }
+                });
             }
         }
         return found;
+    }
+
+    private boolean isOrphan(long ledger, LedgerMetadata metadata, String below) throws IOException {
+        var process = new String(metadata.getCustomMetadata().get(Ledgers.PROCESS_KEY), StandardCharsets.UTF_8);
+        return zk.stat(root + "/w/" + process + below) == null
+                && zk.stat(names.ledger(ledger)) == null
+                && zk.stat(root + "/del/" + ledger) == null;
     }
 
     private static boolean isOurs(Session session, LedgerMetadata metadata) {

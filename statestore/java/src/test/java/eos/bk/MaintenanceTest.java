@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.net.URI;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
@@ -15,11 +16,13 @@ import org.apache.hadoop.fs.Path;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.Op;
 import org.apache.zookeeper.ZooDefs;
+import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.data.ACL;
 import org.apache.zookeeper.data.Id;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 /** What operators ask for, through a file system as Python has it. */
 class MaintenanceTest {
@@ -69,6 +72,58 @@ class MaintenanceTest {
         long ledger = write("/f", 2 << 20).ledger();
         fs.delete(new Path("/f"), false);
         assertEquals(List.of(ledger), Maintenance.sweep(fs));
+    }
+
+    /** BookKeeper's own znode of a ledger, whose list of rights is its maker's. */
+    private static String znodeOf(long ledger) {
+        var digits = String.format("%010d", ledger);
+        return "/ledgers/" + digits.substring(0, 2) + "/" + digits.substring(2, 6) + "/L" + digits.substring(6);
+    }
+
+    private void withRights(String znode, int rights, Executable task) throws Throwable {
+        ZooKeeper zk = client.session().zk();
+        var before = zk.getACL(znode, null);
+        var rightsOfAll = new ACL(rights | ZooDefs.Perms.ADMIN, ZooDefs.Ids.ANYONE_ID_UNSAFE);
+        zk.setACL(znode, new ArrayList<>(List.of(rightsOfAll)), -1);
+        try {
+            task.execute();
+        } finally {
+            zk.setACL(znode, before, -1);
+        }
+    }
+
+    @Test
+    void aLedgerThatBookKeeperRefusesIsLeftAloneAndTheRestIsSwept() throws Throwable {
+        var dead = new Client(client.settings);
+        long orphan = dead.ledgers.create(dead.session()).getId();
+        dead.zk.write(List.of(Op.delete(dead.names.ledger(orphan), -1)), () -> true);
+        dead.close();
+        long one = write("/one", 2 << 20).ledger();
+        long two = write("/two", 2 << 20).ledger();
+        fs.delete(new Path("/one"), false);
+        String folder = znodeOf(one).substring(0, znodeOf(one).lastIndexOf('/'));
+        withRights(folder, ZooDefs.Perms.ALL & ~ZooDefs.Perms.DELETE, () -> {
+            assertEquals(List.of(), Maintenance.sweep(fs));
+            assertEquals(List.of(String.valueOf(one)), client.zk.part("/del"), "done later");
+        });
+        fs.delete(new Path("/two"), false);
+        withRights(
+                znodeOf(one),
+                0,
+                () -> withRights(znodeOf(orphan), 0, () -> {
+                    assertEquals(List.of(), Maintenance.orphans(fs));
+                    assertEquals(List.of(two), Maintenance.sweep(fs));
+                }));
+        assertEquals(List.of(one, orphan), Maintenance.sweep(fs));
+        assertEquals(List.of(), client.zk.part("/del"));
+    }
+
+    @Test
+    void aLedgerThatBookKeeperDoesNotHaveIsSaidNotToBeThere() throws Exception {
+        long ledger = write("/f", 2 << 20).ledger();
+        client.session().bk().deleteLedger(ledger);
+        var said = assertThrows(Failed.class, () -> Maintenance.replicas(fs, ledger, 0, 0));
+        assertEquals("NotFound", said.kind());
     }
 
     @Test
