@@ -168,6 +168,11 @@ public final class Savepoints {
                     "There is no savepoint " + name + " in this tree. There are: "
                             + (known.isEmpty() ? "none" : String.join(", ", known)));
         }
+        return read(name, node);
+    }
+
+    Ready read(String name, Node node) throws IOException {
+        String path = path(name);
         Savepoint savepoint = Savepoint.decode(name, node.data());
         if (!savepoint.isReady()) {
             throw new Failed(
@@ -179,12 +184,19 @@ public final class Savepoints {
             Node chunk = zk.node(chunk(name, number));
             if (chunk != null) {
                 packed.add(chunk.data());
+            } else if (isChanged(path, node)) {
+                throw new Failed(Unavailable, "Savepoint " + name + " was deleted while it was being read");
             }
         }
         return new Ready(
                 savepoint,
                 savepoint.unpack(name, packed),
                 Op.check(path, node.stat().getVersion()));
+    }
+
+    private boolean isChanged(String path, Node node) throws IOException {
+        Stat now = zk.stat(path);
+        return now == null || now.getMzxid() != node.stat().getMzxid();
     }
 
     Savepoint create(String name, String source, String top, long batch, String query, Map<String, Long> writtenMs)

@@ -287,6 +287,24 @@ class SavepointsTest extends SavepointFixture {
     }
 
     @Test
+    void aSavepointThatIsDeletedWhileItIsReadIsNotCalledDamaged() throws IOException {
+        create(all, "one");
+        var node = client.zk.node(all.path("one"));
+        String chunk =
+                client.settings.root + "/sp/one/" + client.zk.part("/sp/one").get(0);
+        var data = client.zk.node(chunk);
+        client.zk.write(List.of(Op.delete(chunk, -1)), () -> true);
+        refused(Kind.Damaged, "does not have its CRC32C", () -> all.read("one", node));
+        client.zk.write(List.of(Op.create(chunk, data.data(), client.settings.acl, CreateMode.PERSISTENT)), () -> true);
+        all.delete("one", true, null);
+        refused(Kind.Unavailable, "deleted while it was being read", () -> all.read("one", node));
+        create(all, "one");
+        assertEquals(
+                node.stat().getVersion(), client.zk.node(all.path("one")).stat().getVersion());
+        all.read("one");
+    }
+
+    @Test
     void aLedgerLostBehindOurBackIsTold() throws IOException {
         create(all, "one");
         client.names.delete("/q", true);
