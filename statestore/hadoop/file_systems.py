@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from eos.spark.jar import FILE_SYSTEM
 from statestore.errors import InvalidInput, NotFound, Unavailable
@@ -35,6 +36,10 @@ _SILENT_S = 2.0
 _BLOCK = 1 << 20
 _ABORTABLE = "fs.capability.outputstream.abortable"
 _NO_FILE_CONTEXT = "org.apache.hadoop.fs.UnsupportedFileSystemException"
+
+# By JVM: the file systems that were made for options of ours, by scheme, authority and options.
+_instances: WeakKeyDictionary[Any, dict[tuple[tuple[str, str], frozenset[tuple[str, str]]], Any]] = WeakKeyDictionary()
+_instances_lock = threading.Lock()
 
 Progress = Callable[[int], None]
 """Called with the bytes of each file that has been copied."""
@@ -99,15 +104,14 @@ class Hadoop:
         given = checked(options or {})
         context = _context(spark)
         for_tools = context is None or own_jvm
-        if not for_tools:
-            jvm = context._jvm
-            conf = jvm.org.apache.hadoop.conf.Configuration(context._jsc.hadoopConfiguration())
-        else:
-            jvm = jvm_of_our_own()
-            conf = jvm.org.apache.hadoop.conf.Configuration()
+        if for_tools:
             given = _TOOL | given | ({} if make_root else {_MAKE_ROOT: "false"})
-        for name, value in (_IMPLEMENTATIONS | given).items():
-            conf.set(name, value)
+        jvm = jvm_of_our_own() if for_tools else context._jvm
+        with _answering("Hadoop"):
+            base = () if for_tools else (context._jsc.hadoopConfiguration(),)
+            conf = jvm.org.apache.hadoop.conf.Configuration(*base)
+            for name, value in (_IMPLEMENTATIONS | given).items():
+                conf.set(name, value)
         return cls(jvm, conf, own_instances=bool(given), for_tools=for_tools)
 
     def file_system(self, uri: str) -> Any:
@@ -119,14 +123,25 @@ class Hadoop:
             with self._lock:
                 if key not in self._file_systems:
                     file_systems = self.jvm.org.apache.hadoop.fs.FileSystem
-                    make = file_systems.newInstance if self._own_instances and key[0] == "bk" else file_systems.get
                     if not key[0]:
                         where = file_systems.getDefaultUri(self._conf)
-                    made = make(where, self._conf)
+                    if self._own_instances and key[0] == "bk":
+                        made = self._own_instance(where, key)
+                    else:
+                        made = file_systems.get(where, self._conf)
                     if self._for_tools and key[0] == "bk":
                         self._connect(made, uri)
                     self._file_systems[key] = made
                 return self._file_systems[key]
+
+    def _own_instance(self, where: Any, key: tuple[str, str]) -> Any:
+        """An instance for these options, made once in a JVM: Hadoop keeps each until it is closed, with its options."""
+        options = frozenset(self._options().items())
+        with _instances_lock:
+            made = _instances.setdefault(self.jvm, {})
+            if (key, options) not in made:
+                made[key, options] = self.jvm.org.apache.hadoop.fs.FileSystem.newInstance(where, self._conf)
+            return made[key, options]
 
     def connect(self, uri: str) -> None:
         """Connect to the ZooKeeper of a `bk://` address, unless this process is. In an own JVM the first use does.
@@ -151,8 +166,12 @@ class Hadoop:
     @property
     def options(self) -> dict[str, str]:
         """The options `fs.bk.…` in force: those given, and those of the Spark session."""
-        found = {PREFIX + str(name): str(value) for name, value in self._conf.getPropsWithPrefix(PREFIX).items()}
+        with self.explained("Options of bk://"):
+            found = self._options()
         return {name: value for name, value in found.items() if name not in {*_IMPLEMENTATIONS, _MAKE_ROOT}}
+
+    def _options(self) -> dict[str, str]:
+        return {PREFIX + str(name): str(value) for name, value in self._conf.getPropsWithPrefix(PREFIX).items()}
 
     def status(self, uri: str) -> Status | None:
         """Return what is at the address; None where nothing is."""
@@ -317,11 +336,12 @@ class Hadoop:
     @contextmanager
     def explained(self, uri: str) -> Iterator[None]:
         """Turn what Java throws inside a `with` block into an error of `statestore`, for callers of `jvm` too."""
-        from py4j.protocol import Py4JError, Py4JJavaError
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors.exceptions.captured import CapturedException
 
         try:
-            yield
+            with _answering(uri):
+                yield
         except Py4JJavaError as error:
             raise explain(uri, error.java_exception) from error
         except CapturedException as error:
@@ -329,8 +349,19 @@ class Hadoop:
             if error._origin is None:
                 raise
             raise explain(uri, error._origin) from error
-        except Py4JError as error:
-            raise Unavailable(f"{uri}: the JVM does not answer: {error}") from error
+
+
+@contextmanager
+def _answering(what: str) -> Iterator[None]:
+    """Say so where the JVM does not answer. What Java throws passes."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError:
+        raise
+    except Py4JError as error:
+        raise Unavailable(f"{what}: the JVM does not answer. It may have ended: {error}") from error
 
 
 def _status(status: Any) -> Status:

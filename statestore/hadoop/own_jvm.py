@@ -32,9 +32,15 @@ _own_lock = threading.Lock()
 
 
 def jvm_of_our_own() -> Any:
-    """Return the JVM of this Python process, started now if need be; it ends with the process. Raises Unavailable."""
+    """Return the JVM of this Python process, started now if need be; it ends with the process. Raises Unavailable.
+
+    One that has died, of a lack of memory or by another's hand, is replaced.
+    """
     global _own
     with _own_lock:
+        if _own is not None and _own.java_process.poll() is not None:
+            _own.close()
+            _own = None
         if _own is None:
             _own = _launch()
             atexit.register(end_jvm, _own, _own.java_process)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ from typing import Any
 import py4j.java_gateway
 import pytest
 from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from eos.spark.jar import NAME
-from statestore import JarMissing
-from statestore.hadoop import own_jvm
+from statestore import JarMissing, Unavailable
+from statestore.hadoop import file_systems, own_jvm
+from statestore.hadoop.file_systems import Hadoop
 from statestore.hadoop.jar import jar_path
+from statestore.hadoop.own_jvm import end_jvm
 
 # ---- the jar
 
@@ -28,6 +31,7 @@ import sys, zipfile
 from importlib import resources
 from eos.spark import jar
 from statestore.hadoop.jar import jar_path
+from statestore.hadoop.own_jvm import end_jvm
 jar.resources.files = lambda package: zipfile.Path(sys.argv[1], package + "/")
 assert jar_path() == jar_path()
 print(jar_path(), jar_path().read_text())
@@ -99,3 +103,33 @@ def test_what_is_no_exception_of_java_is_left_to_py4j(client: Any, answers: list
     answers += ["xsno such method", ("xro5", connection)]
     assert client.send_command("a call of nothing") == "xsno such method"
     assert client.send_command("a stream", binary=True) == ("xro5", connection)
+
+
+@pytest.mark.jvm  # needs the jar
+def test_a_jvm_that_has_died_is_named_and_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_jvm, "_own", None)  # another test's
+    (tmp_path / "x").write_text("x")
+    before = Hadoop.of(own_jvm=True)
+    assert before.read(f"file://{tmp_path}/x") == b"x"
+    died = own_jvm._own.java_process
+    died.kill()
+    calls: list[Callable[[], object]] = [lambda: before.read(f"file://{tmp_path}/x"), lambda: before.options]
+    for call in calls:
+        with pytest.raises(Unavailable, match="the JVM does not answer"):
+            call()
+    died.wait()
+    assert Hadoop.of(own_jvm=True).read(f"file://{tmp_path}/x") == b"x"
+    end_jvm(own_jvm._own, own_jvm._own.java_process)
+
+
+class Gone:
+    """A JVM that ends when it is asked for anything."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise Py4JNetworkError("An error occurred while trying to connect to the Java server")
+
+
+def test_a_jvm_that_dies_as_it_is_asked_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_systems, "jvm_of_our_own", Gone)
+    with pytest.raises(Unavailable, match="the JVM does not answer"):
+        Hadoop.of(own_jvm=True)

@@ -57,12 +57,20 @@ def test_a_wrong_option_is_refused_before_anything_starts(monkeypatch: pytest.Mo
         Hadoop.of(options={"fs.bk.rot": "/x"})
 
 
+class Options(dict[str, str]):
+    """Hadoop's Configuration."""
+
+    def getPropsWithPrefix(self, prefix: str) -> dict[str, str]:  # noqa: N802
+        return {name.removeprefix(prefix): value for name, value in self.items()}
+
+
 class Connecting:
     """A JVM with the jar, whose ZooKeeper takes its time."""
 
     def __init__(self, takes_s: float) -> None:
         self._takes_s = takes_s
         self.asked: list[tuple[str, int]] = []
+        self.made = 0
         self.org = self.apache = self.hadoop = self.fs = self.FileSystem = self.eos = self.bk = self.Maintenance = self
 
     def Path(self, uri: str) -> Any:  # noqa: N802
@@ -72,7 +80,9 @@ class Connecting:
     def get(self, where: Any, conf: Any) -> str:
         return f"{where.getScheme()} of {where.getAuthority()}"
 
-    newInstance = get  # noqa: N815
+    def newInstance(self, where: Any, conf: Any) -> str:  # noqa: N802
+        self.made += 1
+        return self.get(where, conf)
 
     def connect(self, file_system: str, hopeless_ms: int) -> None:
         self.asked.append((file_system, hopeless_ms))
@@ -85,13 +95,25 @@ def test_who_waits_for_a_zookeeper_is_told_so(
 ) -> None:
     monkeypatch.setattr(hadoop, "_SILENT_S", 0.1)
     jvm = Connecting(takes_s)
-    conf = SimpleNamespace(get=lambda name, default: {"fs.bk.patience.ms": "30000"}[name])
-    ours = Hadoop(jvm, conf, own_instances=True, for_tools=True)
+    ours = Hadoop(jvm, Options({"fs.bk.patience.ms": "30000"}), own_instances=True, for_tools=True)
     for uri in ("bk://zk:2181/a", "file://x/y", "bk://zk:2181/b"):
         ours.file_system(uri)
     assert jvm.asked == [("bk of zk:2181", 3_000)], "once for each tree"
     said = "bk://zk:2181/a: its ZooKeeper does not answer yet; waiting for up to 30 s"
     assert caplog.messages == ([said] if told else [])
+
+
+def test_a_jvm_has_one_file_system_for_a_tree_and_its_options() -> None:
+    """Hadoop never forgets one: who makes savepoints again and again would fill the JVM with them."""
+    jvm, another = Connecting(0), Connecting(0)
+    first, second = Options({"fs.bk.root": "/a"}), Options({"fs.bk.root": "/b"})
+    for _ in range(3):
+        for given in (first, second, Options(first)):
+            for uri in ("bk://zk:2181/a", "bk://zk:2181/b", "bk://other:2181/", "file://x/y"):
+                Hadoop(jvm, given, own_instances=True, for_tools=False).file_system(uri)
+    assert jvm.made == 4, "two trees, each with two sets of options"
+    Hadoop(another, first, own_instances=True, for_tools=False).file_system("bk://zk:2181/a")
+    assert (jvm.made, another.made) == (4, 1)
 
 
 def test_in_a_session_of_spark_only_a_command_asks_for_the_connection() -> None:
