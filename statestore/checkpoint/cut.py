@@ -16,6 +16,7 @@ from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS, batch_ids, ch
 from statestore.checkpoint.lost_state import lost_state
 from statestore.checkpoint.needs import committed_batch, needs_of, plain_files
 from statestore.errors import CutFailed, NotFound, Unreadable
+from statestore.whole_numbers import check_count
 
 log = logging.getLogger("statestore.checkpoint")
 
@@ -59,9 +60,12 @@ def cut_of(files: Files, where: str, batch_id: int | None = None, operators: int
 
     Raises:
         NotFound: there is no checkpoint.
-        InvalidInput: there is no such batch, or none at all; or the checkpoint is not whole yet.
+        InvalidInput: there is no such batch, or none at all; or the checkpoint is not whole yet; or `operators` is not
+            a number.
         CutFailed: a file that it needs is missing or damaged. If it was cleaned away while we looked, look again.
     """
+    if operators is not None:
+        check_count("operators", operators)
     seen = _Seen(files)
     check_whole(seen, where)
     chosen = committed_batch(seen, where, batch_id, "there is nothing to go on from")

@@ -30,7 +30,8 @@ from statestore.checkpoint.repair import with_repairs
 from statestore.checkpoint.sources import clocks_of
 from statestore.checkpoint.stores import CHECKSUM, Gap
 from statestore.defaults import BATCHES
-from statestore.errors import Damaged, InvalidInput, NotFound, Unavailable, UnknownVersion, Unreadable
+from statestore.errors import Damaged, NotFound, Unavailable, UnknownVersion, Unreadable
+from statestore.whole_numbers import check_count
 
 _ATTEMPTS = 5
 Progress = Callable[[int, int, str], None]
@@ -102,13 +103,12 @@ def inspect(
         repairs: whether the query's Spark takes an older snapshot for one that it can't load: since 4.1 it does.
 
     Raises:
-        InvalidInput: `batches` is not positive.
+        InvalidInput: `batches` or `operators` is not such a number.
         NotFound: there is no checkpoint.
     """
-    if batches < 1:
-        raise InvalidInput(f"batches is {batches}; 1 or more were expected")
-    if operators is not None and operators < 0:
-        raise InvalidInput(f"operators is {operators}; 0 or more were expected")
+    check_count("batches", batches, 1)
+    if operators is not None:
+        check_count("operators", operators)
     logs.check_checkpoint(files, where)
     for _ in range(_ATTEMPTS):
         found = _inspect(_settled(files), batches, _Said(stateful, operators), repairs, progress)

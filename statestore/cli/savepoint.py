@@ -13,7 +13,7 @@ from eos.config import Cluster
 from statestore.cli import console
 from statestore.cli.options import SAVEPOINT, AsJson, HadoopOptions, Operators, cluster_of, parse_options
 from statestore.defaults import TRANSACTION_S
-from statestore.errors import InvalidInput, JarMissing, StateStoreError
+from statestore.errors import InvalidInput, StateStoreError
 from statestore.json_fields import to_json
 
 if TYPE_CHECKING:
@@ -95,13 +95,12 @@ def every(
     if once:
         _round(schedule, as_json)
         return
+    schedule.check()
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             try:
                 _round(schedule, as_json)
-            except (InvalidInput, JarMissing):
-                raise
-            except StateStoreError as error:
+            except StateStoreError as error:  # also that there is no checkpoint, or no committed batch yet
                 console.tell(f"No savepoint was made: {error}")
             time.sleep(minutes * 60)
 

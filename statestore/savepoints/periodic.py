@@ -26,6 +26,7 @@ from statestore.errors import InvalidInput, StateStoreError
 from statestore.savepoints import bookkeeper
 from statestore.savepoints.savepoint import Savepoint, check_name
 from statestore.savepoints.store import SavepointStore
+from statestore.whole_numbers import check_count
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -76,9 +77,21 @@ class Schedule:
     operators: int | None = None
 
     def __post_init__(self) -> None:
-        if self.keep < 1:
-            raise InvalidInput(f"keep is {self.keep}: at least 1 savepoint must be kept, or there would be none")
+        check_count("keep", self.keep, 1)
+        if self.operators is not None:
+            check_count("operators", self.operators)
+        if not isinstance(self.prefix, str):
+            raise InvalidInput(f"prefix is {self.prefix!r}. Give a text, with which the savepoints' names begin")
         check_name(self._name("0" * _ID))
+
+    def check(self) -> None:
+        """Find out, before the first round, what is wrong with the address or the options. Nobody is asked.
+
+        Raises:
+            InvalidInput: one of them is wrong.
+            Unavailable: no JVM could be started.
+        """
+        SavepointStore.of(self.checkpoint, self.options)
 
     def run_once(self) -> Round:
         """Make a savepoint, and delete what is too many.
@@ -118,7 +131,7 @@ class Schedule:
     def _ours(self, store: SavepointStore) -> list[Savepoint]:
         """Those of this schedule, oldest first; also those of a query that ran at the same address before."""
         stamped = re.compile(re.escape(self.prefix) + _STAMPED)
-        return [one for one in store.all() if one.source == store.address.uri and _is_of(one, stamped)]
+        return [one for one in store.all() if one.source_path == store.address.path and _is_of(one, stamped)]
 
     def _prune(self, store: SavepointStore, query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         ours = self._ours(store)
@@ -216,8 +229,8 @@ def periodic_savepoints(
     check_minutes("minutes", minutes)
     from eos.spark.query import JVM_GONE, checkpoint_of
 
-    source = checkpoint_of(query)
-    SavepointStore.of(source, options)
+    schedule = Schedule(checkpoint_of(query), keep, prefix, options, operators=operators)
+    schedule.check()
 
     def ended() -> bool:
         try:
@@ -225,4 +238,4 @@ def periodic_savepoints(
         except JVM_GONE:
             return True  # with Spark's JVM the query has ended, too
 
-    return Periodic(Schedule(source, keep, prefix, options, operators=operators), minutes * 60, ended)
+    return Periodic(schedule, minutes * 60, ended)

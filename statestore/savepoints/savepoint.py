@@ -45,6 +45,11 @@ class Savepoint:
     chunks: int = 0
     crc32c: int = 0
 
+    @property
+    def source_path(self) -> str:
+        """The path of the checkpoint in the savepoint's own tree, which may have other addresses than `source`."""
+        return "/" + self.source.partition("://")[2].partition("/")[2]
+
     @classmethod
     def said(cls, text: str) -> Savepoint:
         """Read what the jar says of one."""
@@ -62,7 +67,7 @@ def check_name(name: str) -> str:
     Raises:
         InvalidInput: it is none.
     """
-    if _NAME.fullmatch(name) is None:
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise InvalidInput(
             f"{name!r} cannot name a savepoint. Use up to 100 letters, digits, '.', '_' and '-', with a letter or digit"
             " at both ends"

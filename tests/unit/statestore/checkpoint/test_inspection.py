@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -350,6 +351,12 @@ def test_a_batch_that_is_committed_between_two_listings(copy: Copy) -> None:
     # Its state was not written in this test; the logs agree with each other.
     assert {finding.kind for finding in found.findings} == {"missing"}
     assert all("state" in str(finding.file) for finding in found.findings)
+
+
+@pytest.mark.parametrize("batches", [0, -1, 2.0, "2", None, True])
+def test_a_number_of_batches_that_is_none_is_refused(batches: Any, copy: Copy) -> None:
+    with pytest.raises(InvalidInput, match=r"batches is .*. Give a whole number, 1 or more"):
+        inspect(LocalFiles(copy("hdfs-aggregation")), batches)
 
 
 def test_progress_is_told(copy: Copy) -> None:

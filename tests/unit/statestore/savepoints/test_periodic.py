@@ -146,6 +146,14 @@ def test_savepoints_of_others_are_left_alone(world: World) -> None:
     assert len(world.tree.there) == 4
 
 
+def test_those_made_by_another_address_of_the_tree_are_counted(world: World) -> None:
+    for batch in (3, 4):
+        name = f"p-1b4e28ba-2020010{batch}T000000Z"
+        world.tree.there.append(Savepoint(name, "ready", "bk://prod/q", 0, batch, QUERY))
+    world.tree.there.append(replace(world.tree.there[0], name="p-1b4e28ba-20200109T000000Z", source="bk://prod/q/q"))
+    assert world.round(keep=1).deleted == ("p-1b4e28ba-20200103T000000Z", "p-1b4e28ba-20200104T000000Z")
+
+
 def test_a_batch_is_held_once(world: World) -> None:
     first = world.round(keep=1)
     world.batch -= 1
@@ -176,7 +184,13 @@ def test_one_that_cannot_be_deleted_is_told_and_the_rest_is_done(world: World) -
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"), [({"keep": 0}, "at least 1 savepoint"), ({"prefix": "no name"}, "cannot name a savepoint")]
+    ("fields", "says"),
+    [
+        *(({"keep": keep}, "keep is .*. Give a whole number, 1 or more") for keep in (0, 5.0, "3", None, True)),
+        *(({"operators": number}, "operators is .*. Give a whole number, 0 or more") for number in (-1, 1.0, "1")),
+        *(({"prefix": prefix}, "prefix is .*. Give a text") for prefix in (None, 5)),
+        ({"prefix": "no name"}, "cannot name a savepoint"),
+    ],
 )
 def test_wrong_schedules_are_refused(fields: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
