@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from statestore.bk.address import BkAddress
 from statestore.checkpoint import moved_metadata
 from statestore.checkpoint.cut import cut_of, names_its_place
 from statestore.checkpoint.files import HadoopFiles
@@ -245,5 +244,4 @@ def delete(name: str, tree: str, *, options: Mapping[str, object] | None = None)
     finally:
         _remove_files(store, name)
     if name in known and known[name].source:
-        source = store.address.at(BkAddress.parse(known[name].source, options).path)
-        store.tell_sink(source, known[name].query)
+        store.tell_sink(store.address.at(known[name].source_path), known[name].query)

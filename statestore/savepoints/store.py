@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ from statestore.savepoints.savepoint import Savepoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger("statestore.savepoints")
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,8 @@ class SavepointStore:
     def tell_sink(self, checkpoint: BkAddress, query: str) -> None:
         """Write the batch of a query's oldest savepoint into its checkpoint; without a savepoint remove the file.
 
+        It is the last step of what makes, restores or deletes a savepoint, and that is done. So a failure is a warning.
+
         A savepoint at batch n can be brought in step with the sink's output as long as the control log has the MARKERs
         after n. The sink keeps those of its newest thousand batches, and all since the batch that this file names. It
         looks at the file when it starts, and every hundred batches, or more often where it keeps fewer than a thousand.
@@ -125,6 +130,17 @@ class SavepointStore:
                 it.
             query: its id.
         """
+        try:
+            self._tell_sink(checkpoint, query)
+        except StateStoreError as error:
+            log.warning(
+                "The sink at %s does not know yet which markers its savepoints need. It keeps those of its newest "
+                "thousand batches all the same. The next savepoint of the query tells it. (%s)",
+                checkpoint,
+                error,
+            )
+
+    def _tell_sink(self, checkpoint: BkAddress, query: str) -> None:
         if any(self.hadoop.status(checkpoint.at(name).uri) is None for name in (REGISTRATION, METADATA)):
             return
         batches = [one.batch_id for one in self.all() if one.query == query and one.state == "ready"]

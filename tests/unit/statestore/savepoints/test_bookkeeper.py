@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from statestore.bk.address import BkAddress
-from statestore.checkpoint.cut import Cut
+from statestore.checkpoint.cut import Cut, cut_of
 from statestore.errors import CutFailed, InvalidInput, NotFound, Unavailable
 from statestore.hadoop.file_systems import Hadoop, Status
 from statestore.savepoints import bookkeeper
+from statestore.savepoints.periodic import Schedule
 from statestore.savepoints.savepoint import Savepoint, check_name
 from statestore.savepoints.store import SavepointStore
 
@@ -125,8 +128,54 @@ def test_the_sink_is_told_which_markers_the_oldest_savepoint_needs() -> None:
     assert tell(other) is None
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "-a", "a.", "a b", "x" * 101, "ä"])
-def test_names_that_are_none_are_refused(name: str) -> None:
+class Mute(Played):
+    """A tree in which the sink can't be told."""
+
+    def _tell_sink(self, checkpoint: BkAddress, query: str) -> None:
+        raise Unavailable("ZooKeeper gave no answer for too long")
+
+    @contextmanager
+    def restore(self, name: str, target: str) -> Iterator[tuple[Savepoint, dict[str, int]]]:
+        yield self.made[0], {}
+
+
+def test_what_is_done_does_not_fail_since_the_sink_could_not_be_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Mute(None)
+    monkeypatch.setattr(SavepointStore, "of", lambda *_, **__: store)
+    made = bookkeeper.create("one", SOURCE)
+    assert (made.state, bookkeeper.restore_to(store, "one")) == ("ready", made)
+    bookkeeper.delete("one", SOURCE)
+    assert store.made == []
+    store.made.append(replace(made, name="every-20200101T000000Z"))
+    assert Schedule(SOURCE)._prune(store, "a-query") == ((), ())
+    assert [message.count("gave no answer for too long") for message in caplog.messages] == [1] * 4
+
+
+@pytest.mark.parametrize(
+    ("source", "of"), [("bk://prod/q", "/q"), ("bk://zk:2181/a/b", "/a/b"), ("bk://zk:2181/", "/")]
+)
+def test_one_made_by_another_address_of_the_tree_is_deleted(
+    source: str, of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, told = Played(), []
+    store.made.append(Savepoint("one", "ready", source, 0, 7, "a-query"))
+    monkeypatch.setattr(SavepointStore, "of", lambda *_: store)
+    monkeypatch.setattr(Played, "tell_sink", lambda _, checkpoint, query: told.append((checkpoint.uri, query)))
+    bookkeeper.delete("one", "bk://zk:2181/")
+    assert (store.made, told) == ([], [(f"bk://zk:2181{of}", "a-query")])
+
+
+@pytest.mark.parametrize("number", ["1", 1.0, -1, True])
+def test_a_number_of_operators_that_is_none_is_refused(number: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bookkeeper, "cut_of", cut_of)
+    with pytest.raises(InvalidInput, match=r"operators is .*. Give a whole number, 0 or more"):
+        bookkeeper.make(Played(), "one", None, number)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "-a", "a.", "a b", "x" * 101, "ä", None, 5])
+def test_names_that_are_none_are_refused(name: Any) -> None:
     with pytest.raises(InvalidInput, match="cannot name a savepoint"):
         check_name(name)
 
