@@ -167,7 +167,7 @@ def _has_uids(files: Files) -> bool:
     for number in operator_ids(files):
         try:
             operator = read_operator(files, number, 0)
-        except (Unreadable, Unavailable):
+        except (NotFound, Unreadable, Unavailable):
             continue
         for store in operator.stores:
             if any(file.uid for file in store_files(files, operator.folder(0, store))):
@@ -179,7 +179,7 @@ def _read(files: Files, number: int, batch: int, commit: CommitLogEntry) -> Oper
     error: StateStoreError | None = None
     try:
         said = read_operator(files, number, batch)
-    except (Unreadable, Unavailable) as unread:
+    except (NotFound, Unreadable, Unavailable) as unread:  # NotFound: Spark has cleaned it away since it was listed
         if not isinstance(unread, Damaged) or "v2" in files.list(join(STATE, str(number), "_metadata")):
             return OperatorRecord(number, None, unread)
         said, error = concluded(files, number), unread

@@ -76,6 +76,11 @@ def newer(path: str, reason: str, severity: Severity, batches: tuple[int, ...]) 
     )
 
 
+def unreadable(path: str, reason: str, severity: Severity, batches: tuple[int, ...]) -> CheckpointFinding:
+    """Say that nobody gives a file now."""
+    return CheckpointFinding(severity, "unreadable", f"{path} can't be read: {reason}", WAIT, path, batches)
+
+
 def damaged(
     files: Files, path: str, reason: str, severity: Severity, batches: tuple[int, ...], needs: Sequence[Needs]
 ) -> CheckpointFinding:

@@ -15,13 +15,13 @@ from statestore.checkpoint.content import check_content
 from statestore.checkpoint.files import Files, ListedOnce
 from statestore.checkpoint.findings import (
     RESTORE,
-    WAIT,
     CheckpointFinding,
     Severity,
     by_severity,
     damaged,
     missing,
     newer,
+    unreadable,
 )
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.lost_state import lost_state
@@ -156,6 +156,8 @@ def _inspect(kept: _Kept, batches: int, said: _Said, repairs: bool, progress: Pr
     for path, gap in gaps.items():
         if gap.newer:
             findings.append(newer(path, gap.reason, severity(path), users[path]))
+        elif gap.away:
+            findings.append(unreadable(path, gap.reason, severity(path), users[path]))
         elif gap.damaged:
             findings.append(damaged(kept, path, gap.reason, severity(path), users[path], needs))
         else:
@@ -165,7 +167,7 @@ def _inspect(kept: _Kept, batches: int, said: _Said, repairs: bool, progress: Pr
         CheckpointFinding("warning", "note", note, "")
         for note in dict.fromkeys(n for need in needs for n in need.notes)
     ]
-    sizes = {path: 0 for path, gap in gaps.items() if (gap.damaged or gap.newer) and path in needed}
+    sizes = {path: 0 for path, gap in gaps.items() if (gap.damaged or gap.newer or gap.away) and path in needed}
     wanted = [file for path, file in needed.items() if path not in gaps]
     for done, file in enumerate(wanted):
         if progress is not None:
@@ -183,8 +185,7 @@ def _inspect(kept: _Kept, batches: int, said: _Said, repairs: bool, progress: Pr
         except UnknownVersion as error:
             findings.append(newer(file.path, str(error), severity(file.path), by))
         except Unavailable as error:
-            message = f"{file.path} can't be read: {error}"
-            findings.append(CheckpointFinding(severity(file.path), "unreadable", message, WAIT, file.path, by))
+            findings.append(unreadable(file.path, str(error), severity(file.path), by))
         except Damaged as error:
             findings.append(damaged(kept, file.path, str(error), severity(file.path), by, needs))
     if progress is not None:

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from eos.commit.registration import REGISTRATION, Registration
-from eos.errors import DamagedLog, NewerVersion
 from eos.spark.capabilities import Capability, has, installed
 from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.findings import RESTORE, CheckpointFinding
-from statestore.checkpoint.needs import Needs, noted_operators
+from statestore.checkpoint.needs import Needs, noted_operators, read_note
 from statestore.checkpoint.operators import STATE, operator_ids
-from statestore.errors import NotFound, Unavailable, Unreadable
+from statestore.errors import NotFound, StateStoreError, Unavailable, Unreadable
 
 _COUNTED = "--operators N, the number of stateOperators in the query's progress"
 
@@ -39,7 +38,7 @@ def _no_state(files: Files, batch: int, stateful: bool | None) -> Iterable[Check
     """There is no state after a batch: right for a query that keeps none."""
     known = _keeps_state(files, batch) if stateful is None else stateful
     if known is None:
-        message = "there is no state, and nothing here says whether the query keeps any. If it does, Spark can't go on"
+        message = f"there is no state, and {_silence(files)} whether the query keeps any. If it does, Spark can't go on"
         yield CheckpointFinding("unknown", "note", message, "Say which: --stateful or --stateless.", STATE)
     elif known:
         message = "there is no state, though the query keeps one. Its folder is lost"
@@ -64,7 +63,7 @@ def _number_of_operators(files: Files, batch: int, said: int | None) -> Iterable
             return
     if noted_operators(files) is None:
         message = (
-            f"there is state of {there} stateful operator{'s' if there > 1 else ''}, and nothing here says how many "
+            f"there is state of {there} stateful operator{'s' if there > 1 else ''}, and {_silence(files)} how many "
             "the query has. If it has more, their state is lost, and Spark can't go on"
         )
         yield CheckpointFinding("unknown", "note", message, f"Give their number: {_COUNTED}.", STATE)
@@ -81,8 +80,16 @@ def _keeps_state(files: Files, batch: int) -> bool | None:
         commit = logs.read_commit(files, batch)
         if commit.format == 2:
             return bool(commit.uids)
-    with suppress(NotFound, Unavailable, DamagedLog, NewerVersion):
-        noted = Registration.parse(files.read(REGISTRATION).decode(errors="replace")).stateful
-        told = noted or installed() is None or has(Capability.DESCRIBES_OPERATORS)
-        return noted if told else None
-    return None
+    note = read_note(files)
+    if not isinstance(note, Registration):
+        return None
+    told = note.stateful or installed() is None or has(Capability.DESCRIBES_OPERATORS)
+    return note.stateful if told else None
+
+
+def _silence(files: Files) -> str:
+    """Why nothing tells what our sink would have noted."""
+    note = read_note(files)
+    if isinstance(note, StateStoreError):
+        return f"{REGISTRATION} can't be read ({note}). It may say"
+    return "nothing here says"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from eos.commit.registration import REGISTRATION, Registration
@@ -13,7 +12,7 @@ from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.operators import STATE, Operator
 from statestore.checkpoint.stores import CHECKSUM, Chain, Gap, StoreFile
-from statestore.errors import InvalidInput, NotFound, StateStoreError, Unavailable
+from statestore.errors import InvalidInput, NotFound, StateStoreError, Unavailable, Unreadable
 
 SCHEMA = "_metadata/schema"
 
@@ -127,11 +126,22 @@ def plain_files(files: Files) -> list[str]:
     return [name for name, entry in files.list("").items() if not entry.is_directory and not name.startswith(".")]
 
 
+def read_note(files: Files) -> Registration | StateStoreError | None:
+    """Return what our sink has noted of the query, or an error if that can't be read; None: it has noted nothing."""
+    try:
+        return Registration.parse(files.read(REGISTRATION).decode(errors="replace"))
+    except NotFound:
+        return None
+    except (Unreadable, Unavailable) as error:
+        return error
+    except (DamagedLog, NewerVersion) as error:
+        return Unreadable(str(error))
+
+
 def noted_operators(files: Files) -> int | None:
     """Return how many stateful operators the query has at least, as our sink has noted it; None: nothing says so."""
-    with suppress(NotFound, Unavailable, DamagedLog, NewerVersion):
-        return Registration.parse(files.read(REGISTRATION).decode(errors="replace")).operators
-    return None
+    note = read_note(files)
+    return note.operators if isinstance(note, Registration) else None
 
 
 def needs_of(files: Files, batch: int, planned: bool = False, expected: int | None = None) -> Needs:

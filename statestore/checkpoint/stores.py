@@ -63,18 +63,21 @@ class Gap:
         reason: one sentence.
         damaged: it is there, but can't be read.
         newer: it is there, but of a version that isn't known here: nothing is known to be wrong with it.
+        away: it is there, but nobody gives it now: nothing is known to be wrong with it.
     """
 
     path: str
     reason: str
     damaged: bool = False
     newer: bool = False
+    away: bool = False
 
     @classmethod
     def of(cls, path: str, error: StateStoreError, what: str = "") -> Gap:
         """The words of an error about a file that can't be read. `what` is put before them."""
-        newer = isinstance(error, UnknownVersion)
-        return cls(path, f"{what}{error}", damaged=not newer, newer=newer)
+        newer, away = isinstance(error, UnknownVersion), isinstance(error, Unavailable)
+        damaged = not (newer or away or isinstance(error, NotFound))
+        return cls(path, f"{what}{error}", damaged, newer, away)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The folder of the last stateful operator is lost: the rest looks like a smaller query, unless its number is known."""
+"""What a batch needs where something is lost: the last operator's folder, the note of their number, a file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,16 @@ from statestore.checkpoint import LocalFiles, read_operator
 from statestore.checkpoint.cut import cut_of
 from statestore.checkpoint.findings import CheckpointFinding
 from statestore.checkpoint.inspection import inspect
-from statestore.errors import CutFailed, InvalidInput
-from tests.unit.statestore.checkpoint.conftest import Copy
+from statestore.errors import (
+    CutFailed,
+    Damaged,
+    InvalidInput,
+    NotFound,
+    StateStoreError,
+    Unavailable,
+    UnknownVersion,
+)
+from tests.unit.statestore.checkpoint.conftest import Copy, inspect_one
 from tests.unit.statestore.checkpoint.test_changes import text
 
 
@@ -150,3 +158,54 @@ def test_a_cut_of_a_checkpoint_that_may_have_lost_state_says_so(two: Path, caplo
     caplog.clear()
     cut_of(LocalFiles(two), "here", operators=0)
     assert caplog.messages == []
+
+
+class Unread(LocalFiles):
+    """A checkpoint of which one file can't be read."""
+
+    def __init__(self, folder: Path, path: str, error: StateStoreError) -> None:
+        super().__init__(folder)
+        self._path, self._error = path, error
+
+    def read(self, path: str) -> bytes:
+        if path == self._path:
+            raise self._error
+        return super().read(path)
+
+
+UNREAD = {"other bytes": Damaged("other bytes"), "a later version": UnknownVersion("v9"), "away": Unavailable("away")}
+
+
+@pytest.mark.parametrize("error", UNREAD.values(), ids=UNREAD)
+@pytest.mark.parametrize("has_state", [True, False])
+def test_a_note_that_cannot_be_read_is_a_finding(has_state: bool, error: StateStoreError, copy: Copy) -> None:
+    folder = copy("hdfs-aggregation")
+    if not has_state:
+        shutil.rmtree(folder / "state")
+    files = Unread(folder, REGISTRATION, error)
+    unknown = [one for one in inspect(files).findings if one.severity == "unknown"]
+    assert unknown
+    assert all(f"{REGISTRATION} can't be read ({error})" in one.message for one in unknown)
+    if has_state:
+        assert cut_of(files, "x").batch_id == 7
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (Damaged("other bytes"), "damaged"),
+        (UnknownVersion("v9"), "version"),
+        (Unavailable("away"), "unreadable"),
+        (NotFound("cleaned away since it was listed"), "missing"),
+    ],
+)
+@pytest.mark.parametrize("path", ["state/0/_metadata/v2/0", "commits/7", "offsets/7"])
+def test_each_error_of_a_file_is_a_finding_of_its_kind(
+    path: str, error: StateStoreError, kind: str, copy: Copy
+) -> None:
+    files = Unread(copy("changelog2-transform"), path, error)
+    kinds = {one.kind for one in inspect_one(files).findings if one.file and path.startswith(one.file)}
+    assert kinds == {kind}
+    if path.startswith("state"):
+        with pytest.raises(CutFailed, match=str(error)):
+            cut_of(files, "x")
