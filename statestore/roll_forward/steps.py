@@ -15,6 +15,7 @@ from eos.pulsar.net.client import Client
 from statestore.checkpoint import Files, batch_ids, committed, read_query_id
 from statestore.checkpoint.files import HadoopFiles, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS
+from statestore.checkpoint.place import remove
 from statestore.checkpoint.sources import source_logs
 from statestore.errors import InvalidInput, NotFound, Unavailable, Unreadable
 from statestore.hadoop.file_systems import Hadoop
@@ -123,7 +124,7 @@ def restore_in_step(
         try:
             lacked_by(HadoopFiles(hadoop, target), log, query, batch)
         except InvalidInput:
-            hadoop.delete(target, recursive=True)
+            remove(hadoop, target)
             raise
         observer(RollForwardStep.RESTORE, batch)
     elif _query_of(hadoop, target) != query:

@@ -17,6 +17,8 @@ from statestore.errors import InvalidInput, Unavailable
 from statestore.hadoop.file_systems import Hadoop
 from statestore.roll_forward import Output, RollForwardStep, steps
 from statestore.roll_forward.plan import BatchInput, InputLog
+from statestore.savepoints import bookkeeper
+from statestore.savepoints.savepoint import Savepoint
 from tests.unit.statestore.folders import Folders
 from tests.unit.statestore.roll_forward.test_plan import QUERY, log, offsets
 
@@ -208,6 +210,31 @@ def test_another_sink_another_query_and_no_commit_are_refused(world: World) -> N
     with pytest.raises(InvalidInput, match="not a whole checkpoint"):
         world.roll()
     assert world.ran == []
+
+
+def test_a_refused_target_is_removed_with_its_metadata_last(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it Spark would start on what is left where the removal dies."""
+    aside = world.target.rename(world.target.with_name("aside"))
+    deleted: list[str] = []
+
+    class Deleting(Folders):
+        def delete(self, uri: str, recursive: bool = False) -> bool:
+            deleted.append(Path(uri).name)
+            assert (world.target / "metadata").exists()
+            return super().delete(uri, recursive)
+
+    def refuse(*_: object) -> tuple[BatchInput, ...]:
+        raise InvalidInput("The offsets differ")
+
+    monkeypatch.setattr(Hadoop, "of", lambda *_: Deleting())
+    monkeypatch.setattr(bookkeeper, "find", lambda *_, **__: Savepoint("one", "ready", "", 0, AT, QUERY))
+    monkeypatch.setattr(steps, "behind", lambda *_, **__: ())
+    monkeypatch.setattr(steps, "restore", lambda *_, **__: aside.rename(world.target))
+    monkeypatch.setattr(steps, "lacked_by", refuse)
+    with pytest.raises(InvalidInput, match="The offsets differ"):
+        steps.restore_in_step("one", str(world.target), world.job, OUTPUT, spark=cast(Any, None))
+    assert not world.target.exists()
+    assert sorted(deleted[:-1]) == ["commits", REGISTRATION, "offsets", "sources"]
 
 
 def test_a_shadow_is_declared_and_stays_one(world: World) -> None:
