@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,14 @@ from statestore.checkpoint.files import Files, HadoopFiles, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS, CommitLogEntry
 from statestore.checkpoint.operators import operator_ids, read_operator
 from statestore.checkpoint.stores import StoreFile, chain, store_files
-from statestore.errors import InvalidInput, StateStoreError
+from statestore.errors import InvalidInput, NotFound, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_ATTEMPTS = 5
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
@@ -123,11 +125,20 @@ def snapshots(uri: str, *, spark: SparkSession | None = None, options: Mapping[s
 def read_snapshots(files: Files, uri: str = "") -> Snapshots:
     """Read what a checkpoint holds, from any folder.
 
+    A query may run meanwhile. If Spark cleans files away under the reader's eyes, the reader begins again.
+
     Raises:
         NotFound: there is no checkpoint.
         Damaged: its logs or metadata can't be read. `verify` says more.
     """
     logs.check_checkpoint(files, uri)
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(NotFound):
+            return _read_snapshots(files, uri)
+    return _read_snapshots(files, uri)
+
+
+def _read_snapshots(files: Files, uri: str) -> Snapshots:
     query_id = logs.read_query_id(files)
     plans, commits = logs.batch_ids(files, OFFSETS), logs.batch_ids(files, COMMITS)
     batches = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from statestore.checkpoint import LocalFiles, committed, moved_metadata, needs_of, read_operator
+from statestore.checkpoint import FileEntry, LocalFiles, committed, moved_metadata, needs_of, read_operator
 from statestore.checkpoint.listing import read_snapshots
 from statestore.errors import NotFound
 from tests.unit.statestore.checkpoint.conftest import NAMES, unpack
@@ -78,3 +79,28 @@ def test_metadata_that_names_its_schemas_by_address_moves_with_them(checkpoints:
     assert needs_of(files, committed(files)[-1]).gaps == []
     old = b'v1\n{"operatorInfo":{}}'
     assert moved_metadata(old, "bk://zk:2181/copy") == old
+
+
+class Running(LocalFiles):
+    """A checkpoint whose query cleans up its oldest batch as often as its commits are listed."""
+
+    def __init__(self, folder: Path, times: int) -> None:
+        super().__init__(folder)
+        self._times = times
+
+    def list(self, path: str) -> Mapping[str, FileEntry]:
+        listed = super().list(path)
+        if path == "commits" and self._times:
+            self._times -= 1
+            for log in ("offsets", "commits"):
+                oldest = min((self.folder / log).iterdir(), key=lambda file: int(file.name))
+                oldest.unlink()
+        return listed
+
+
+def test_a_query_that_cleans_up_meanwhile_is_listed_as_it_is_then(checkpoints: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(checkpoints / "hdfs-aggregation", tmp_path / "q"))
+    found = read_snapshots(Running(folder, 4))
+    assert [batch.id for batch in found.batches] == [4, 5, 6, 7, 8]
+    with pytest.raises(NotFound):
+        read_snapshots(Running(Path(shutil.copytree(checkpoints / "hdfs-aggregation", tmp_path / "r")), 5))
