@@ -16,7 +16,7 @@ from statestore.checkpoint.files import Files, HadoopFiles
 from statestore.checkpoint.logs import check_whole
 from statestore.checkpoint.needs import committed_batch
 from statestore.checkpoint.operators import DEFAULT_STORE, Operator
-from statestore.checkpoint.raw_state import EXACT_JSON, BatchState, read_kept, reader_of, session_for
+from statestore.checkpoint.raw_state import BatchState, exact_json, read_kept, reader_of, session_for
 from statestore.errors import InvalidInput, StateStoreError, Unavailable
 from statestore.hadoop.file_systems import Hadoop
 
@@ -197,7 +197,7 @@ def _rows(spark: SparkSession, side: Side, part: StatePart | None, options: Mapp
     values = [name for name in rows.columns if name not in {*_KEYS, _PLACE}]
 
     def text(names: list[str]) -> Column:
-        return F.to_json(F.struct(*names), EXACT_JSON) if names else F.lit("{}")
+        return exact_json(*names) if names else F.lit("{}")
 
     if part.many:
         rows = rows.select(*(_as_declared(rows, name) for name in (*keys, *values)))

@@ -17,7 +17,7 @@ from statestore.checkpoint.logs import OffsetsLogEntry
 from statestore.checkpoint.operators import PARTITIONS, Operator, operator_ids, read_operator
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -25,12 +25,14 @@ ROCKSDB, HDFS_BACKED = "RocksDBStateStoreProvider", "HDFSBackedStateStoreProvide
 """The last parts of the class names of Spark's providers."""
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _ALL_FAMILIES = "_readAllColumnFamilies"
-EXACT_JSON: Mapping[str, str] = {
+# By default a moment is written without its microseconds.
+_JSON_OPTIONS = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""Options of `to_json` where two rows are compared by it: by default it writes a moment without its microseconds."""
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
+"""What `to_json` writes for each byte of a text that is not UTF-8, whatever it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,21 @@ def reader_of(session: SparkSession, batch: int, operator: int) -> DataFrameRead
     return session.read.format("statestore").option("batchId", batch).option("operatorId", operator)
 
 
+def exact_json(*names: str) -> Column:
+    """Return columns as JSON that is the same only if they are the same.
+
+    Where a text may not be UTF-8, the JSON has a field more, "not_utf8", with a hash of all bytes.
+    """
+    from pyspark.sql import functions as F
+
+    row = F.struct(*names)
+    text = F.to_json(row, _JSON_OPTIONS)
+    # A cast keeps the bytes of a text, and takes maps, which a hash does not.
+    mark = F.concat(F.lit(',"not_utf8":"'), F.hex(F.xxhash64(row.cast("string"))), F.lit('"}'))
+    marked = F.concat(text.substr(F.lit(1), F.length(text) - 1), mark)
+    return F.when(F.instr(text, _REPLACED) > 0, marked).otherwise(text)
+
+
 def raw_rows(session: SparkSession, uri: str, kept: BatchState, batch: int, operator: int, store: str) -> DataFrame:
     """Return the rows of a store after a batch.
 
@@ -114,8 +131,8 @@ def raw_rows(session: SparkSession, uri: str, kept: BatchState, batch: int, oper
     if kept.provider == HDFS_BACKED:
         return reader.load(uri).select(
             F.col("key").alias("partition_key"),
-            F.to_json(F.struct("key"), EXACT_JSON).alias("key_bytes"),
-            F.to_json(F.struct("value"), EXACT_JSON).alias("value_bytes"),
+            exact_json("key").alias("key_bytes"),
+            exact_json("value").alias("value_bytes"),
             F.lit("default").alias("column_family_name"),
             F.col("partition_id").alias("partition"),
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statestore.checkpoint.listing import read_state, snapshots
-from statestore.checkpoint.raw_state import EXACT_JSON
+from statestore.checkpoint.raw_state import exact_json
 from statestore.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def read_stores(
     unread: dict[str, str] = {}
     for operator, store in sorted({(one.operator, one.store) for one in found.stores}):
         name = f"operator {operator}" + ("" if store == "default" else f", {store}")
-        row = F.xxhash64(F.to_json(F.struct("*"), EXACT_JSON)).cast("decimal(38,0)")
+        row = F.xxhash64(exact_json("*")).cast("decimal(38,0)")
         try:
             rows = read_state(
                 checkpoint, batch, operator, spark=spark, store_name=None if store == "default" else store

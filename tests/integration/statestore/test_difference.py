@@ -107,21 +107,31 @@ def test_the_command_tells_of_two_savepoints(
             savepoints.delete(f"{name}-{batch}", uri)
 
 
-MICROS = {"a": (123456, 123457), "b": (123456, 123789)}
+MICROS = {"a": ("12:00:00.123456", "12:00:00.123457"), "b": ("12:00:00.123456", "12:00:00.123789")}
+NOT_UTF8 = {"a": ("e4", "f6"), "b": ("e4", "fc")}
 
 
-@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+@pytest.mark.parametrize(
+    ("given_values", "kind"),
+    [
+        (MICROS, "cast(concat('2024-06-01 ', text) as timestamp)"),
+        (MICROS, "cast(concat('2024-06-01 ', text) as timestamp_ntz)"),
+        (NOT_UTF8, "cast(unhex(text) as string)"),
+    ],
+    ids=["timestamp", "timestamp_ntz", "text that is not UTF-8"],
+)
 @pytest.mark.parametrize("column", ["key", "value"])
-def test_moments_in_one_millisecond_are_not_the_same(
-    column: str, kind: str, tmp_path: Path, spark: SparkSession
+def test_what_json_writes_alike_is_not_the_same(
+    column: str, given_values: dict[str, tuple[str, str]], kind: str, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """Two moments in each checkpoint, of which one is in both: as keys, and as the values of two keys."""
+    """Two values in each checkpoint, of which one is in both: as keys, and as the values of two keys."""
     uris = []
-    for name, micros in MICROS.items():
-        rows = [{"n": n, "at": f"2024-06-01T12:00:00.{one}"} for n, one in enumerate(micros)]
+    for name, values in given_values.items():
+        rows = [{"n": n, "text": one} for n, one in enumerate(values)]
         (tmp_path / name).mkdir()
         (tmp_path / name / "rows").write_text("\n".join(map(json.dumps, rows)))
-        given = spark.readStream.schema(f"n int, at {kind}").json(f"{tmp_path}/{name}")
+        given = spark.readStream.schema("n int, text string").json(f"{tmp_path}/{name}")
+        given = given.selectExpr("n", f"{kind} as at")
         by, of = ("at", "n") if column == "key" else ("n", "at")
         writer = given.groupBy(by).agg(F.max(of)).writeStream.outputMode("update").format("noop")
         uris.append(f"file://{tmp_path}/checkpoint-{name}")
@@ -129,7 +139,9 @@ def test_moments_in_one_millisecond_are_not_the_same(
     found = state_difference(*uris, spark=spark).collect()
     changes = {"key": ["only in A", "only in B"], "value": ["changed"]}
     assert sorted(row.change for row in found) == changes[column]
-    assert all(any(f".{one}" in str(row) for one in (123457, 123789)) for row in found)
+    for row in found:
+        assert all(json.loads(one) for one in (row.key, row.a, row.b) if one)
+        assert "not_utf8" in str(row) if given_values is NOT_UTF8 else "123457" in str(row) or "123789" in str(row)
     stores = [read_stores(spark, uri, 0) for uri in uris]
     assert stores[0] != stores[1], "the drill that compares two checkpoints"
     kept = [read_kept(HadoopFiles(Hadoop.of(spark), uri), 0) for uri in uris]
