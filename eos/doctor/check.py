@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from eos.errors import Refused
+from eos.errors import AuthorizationUnknown, Refused
 
 _NOT_DECLARED = "IncompatibleSchema"
 """The job may declare the schema that a look does not."""
@@ -49,7 +49,8 @@ def not_told(about: str, said: str, error: Exception) -> Check:
 
     Args: the thing; a sentence that ends with the error; the error, whose advice says that its cause is known.
     """
-    known = isinstance(error, Refused) and bool(error.advice) and error.code != _NOT_DECLARED
+    passes = isinstance(error, AuthorizationUnknown)  # its advice is for a broker that is not well
+    known = isinstance(error, Refused) and bool(error.advice) and error.code != _NOT_DECLARED and not passes
     return (care if known else unknown)(about, said)
 
 

@@ -20,7 +20,7 @@ from eos.doctor.machine import machine
 from eos.doctor.owners import owners
 from eos.doctor.quotas import topics as number_of_topics
 from eos.doctor.sinks import sinks
-from eos.errors import NetworkError, Refused, TopicMissing
+from eos.errors import AuthorizationUnknown, NetworkError, Refused, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.admin_requests import FORBIDDEN
 from eos.pulsar.net.client import Client
@@ -149,6 +149,6 @@ def _may_read(client: Client, physical: str) -> Check:
 
 def _refused(about: str, what: str, error: NetworkError) -> Check:
     """Rights and policies need care, and the error has what helps. All else is not known."""
-    if isinstance(error, Refused) and error.code in _NOT_ALLOWED:
+    if isinstance(error, Refused) and error.code in _NOT_ALLOWED and not isinstance(error, AuthorizationUnknown):
         return care(about, f"{what}: it may not. {error}")
     return not_told(about, f"{what} is not known, since a try failed: {error}", error)

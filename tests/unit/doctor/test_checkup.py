@@ -19,6 +19,7 @@ from eos.pulsar.protocol import refusals
 LOG, ROWS = "persistent://public/default/__eos-rows", "persistent://public/default/rows"
 KEPT = TopicPolicies(0, (), -1, -1)
 NO_RIGHT = Refused("open a producer", "AuthorizationError", "Client is not authorized to Produce")
+FAILED_CHECK = "Exception occurred while trying to authorize lookup"
 
 
 def refused(code: str, words: str = "") -> Refused:
@@ -128,6 +129,8 @@ def test_a_job_that_only_reads_is_asked_for_no_right_to_write() -> None:
         (("partitions", ROWS), TopicMissing("no topic"), f"topic {ROWS}", CheckVerdict.CARE),
         (("keeping", ROWS), TopicMissing("no topic"), f"topic {ROWS}", CheckVerdict.CARE),
         (("partitions", ROWS), NO_RIGHT, f"topic {ROWS}", CheckVerdict.CARE),
+        (("partitions", ROWS), refused("AuthorizationError", FAILED_CHECK), f"topic {ROWS}", CheckVerdict.UNKNOWN),
+        (("reader", LOG), refused("AuthorizationError", FAILED_CHECK), f"right to read {LOG}", CheckVerdict.UNKNOWN),
         (("partitions", ROWS), Unanswered("no answer"), f"topic {ROWS}", CheckVerdict.UNKNOWN),
         (("producer", ROWS), NO_RIGHT, f"right to write to {ROWS}", CheckVerdict.CARE),
         (("producer", ROWS), refused("IncompatibleSchema"), f"right to write to {ROWS}", CheckVerdict.UNKNOWN),
