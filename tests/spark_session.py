@@ -33,6 +33,7 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.host", "localhost")
+        .config("spark.python.daemon.module", "tests.python_daemon")
         # Of the whole application: its first stateful query sets it, whichever test that is in.
         .config("spark.sql.streaming.stateStore.maintenanceInterval", "1s")
     )
