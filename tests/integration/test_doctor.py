@@ -18,6 +18,7 @@ from eos.doctor.abort import OwnerAlive, refuse_if_owned
 from eos.errors import Fenced, NotCommitted
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.topics import namespace_of
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from tests.conftest import create_topic
@@ -39,8 +40,8 @@ def alone(pulsar: Any) -> Iterator[Sink]:
 
 
 def found(pulsar: Any, topic: str) -> dict[str, Any]:
-    """The one finding there is."""
-    answer = eos(pulsar, "doctor", topic, "--json", "--older-than", "0")
+    """The one finding there is. Control logs of no other namespace are read."""
+    answer = eos(pulsar, "doctor", topic, "--namespace", namespace_of(topic), "--json", "--older-than", "0")
     assert answer.exit_code == 1, answer.output
     (finding,) = json.loads(answer.stdout)["held_up"]
     return dict(finding)

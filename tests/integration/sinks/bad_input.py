@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import eos
+from eos.errors import BadCertificates
 
 DATA = "cast(id as string) value"
 
@@ -226,11 +227,13 @@ PLACES = (
         lambda w: w.sink(service_url="pulsar+ssl://localhost:6651", tls_trust_certs="/no/such/ca.pem"),
         "/no/such/ca.pem",
         "trusted certificates",
+        error=BadCertificates,
     ),
     bad(
         "a client certificate that is not there",
         lambda w: w.sink(service_url="pulsar+ssl://localhost:6651", tls_certificate="/no/c.pem", tls_key="/no/k.pem"),
         "/no/c.pem",
+        error=BadCertificates,
     ),
     bad("a token file that is not there", lambda w: w.sink(token="file:/no/such/token"), "/no/such/token"),
     bad("an admin API out of reach", lambda w: w.sink(admin_url="http://localhost:1"), "admin_url", "localhost:1"),
