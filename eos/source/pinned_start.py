@@ -12,6 +12,9 @@ A pinned start proves nothing by itself. It is where the query's subscription st
   warning says so. While the start's entry is still stored, nothing keeps it and what comes after it, so it is asked for
   at each look.
 - A partition that is gone is as uncertain. A broker removes those that hold nothing, and people delete others.
+- The place before the first entry of a ledger, such as 7:-1, is one where brokers put a subscription themselves. Of a
+  cursor that is sent there they say that it stands at 6:9, the last entry of the ledger before, while that is stored.
+  They delete the oldest ledgers first. So where 6:9 is still stored and an entry comes after 7:-1, nothing is missing.
 """
 
 from __future__ import annotations
@@ -24,6 +27,17 @@ from eos.source.errors import DataLost, lost, named_by
 from eos.source.offsets import BEGINNING, Position
 from eos.source.ports import StoredPlaces
 from eos.source.ranges import TopicState
+
+AFTER_ALL = EntryId(2**62, 0)
+"""An entry after all that is stored. It is not the largest one, whose next number would be negative for a broker."""
+
+
+def is_before_ledger(pinned: EntryId, found: EntryId, end: Callable[[], EntryId]) -> bool:
+    """Whether a pinned start is the place before a ledger that is stored, as the ledgers before it are.
+
+    Args: the start; where the broker puts a cursor that is sent there; asks for the last stored entry.
+    """
+    return pinned.entry < 0 and found < pinned < end()
 
 
 class PinnedStarts:
@@ -61,7 +75,7 @@ class PinnedStarts:
             return start  # nothing would be read now, so a topic without news is asked about once
         found = self._brokers.place(topic, pinned) if now.left is None else now.left
         own = pinned < stands and stands.entry < 0 and not now.made
-        if found == pinned:
+        if found == pinned or is_before_ledger(pinned, found, lambda: self._brokers.place(topic, AFTER_ALL)):
             if own and comes:  # nothing keeps what is before the place where the subscription stands
                 self._see_first(topic, pinned)
             elif own:

@@ -13,6 +13,7 @@ from eos.source.boundaries import Boundary, place_of, time_of
 from eos.source.errors import DataLost, left_behind
 from eos.source.offsets import BEGINNING, Position, before
 from eos.source.options import SourceOptions
+from eos.source.pinned_start import AFTER_ALL, is_before_ledger
 from eos.source.ports import TopicEntries
 from eos.source.ranges import TopicState
 
@@ -234,7 +235,7 @@ class Subscriptions:
             wanted = before(place).entry if isinstance(place, EntryId) else back
             return self._found(topic, place, wanted, last, stands, start)
         if isinstance(place, EntryId):
-            return self._forward(cursor, place)
+            return self._forward(topic, cursor, place)
         if place == "latest":
             back = last  # an open transaction may come after it, some part of it stored already
         if back is None or back >= stands:
@@ -261,7 +262,7 @@ class Subscriptions:
         if not self._messages_between(topic, wanted, stands, last):
             return stands
         if isinstance(place, EntryId) and stands < wanted and not self._messages_between(topic, first, stands, last):
-            return self._forward(self._cursors[topic], place)  # our own: a crash came before it was moved
+            return self._forward(topic, self._cursors[topic], place)  # our own: a crash came before it was moved
         option = "startingTime" if place == "time" else "startingOffsets"
         raise self._stands_elsewhere(topic, option, wanted, stands)
 
@@ -306,9 +307,11 @@ class Subscriptions:
             "everything that is stored" if to == BEFORE_ALL else to,
         )
 
-    def _forward(self, cursor: Subscription, place: EntryId) -> EntryId:
+    def _forward(self, topic: str, cursor: Subscription, place: EntryId) -> EntryId:
         pinned = before(place).entry
-        if place.entry > 0:
+        if pinned.entry < 0:  # before the first entry of a ledger: a cursor stands after the ledger before, if there is
+            pinned = min(pinned, self._places.sought(topic, place))  # a later place is a loss, which the look tells
+        if pinned.entry >= 0:
             cursor.acknowledge(pinned)
         return pinned
 
@@ -362,6 +365,9 @@ class Subscriptions:
             pinned = self._unread[topic]
             # Asked before it is made: a kill, or a question without an answer, then leaves nothing that hides the loss.
             left = self._places.sought(topic, BEFORE_ALL if pinned is None else pinned.next)
-            if left != pinned:
+            if left != pinned and not self._is_before_ledger(topic, pinned, left):
                 raise StartGone(left)
         self._made.add(topic)
+
+    def _is_before_ledger(self, topic: str, pinned: EntryId | None, left: EntryId) -> bool:
+        return pinned is not None and is_before_ledger(pinned, left, lambda: self._places.sought(topic, AFTER_ALL))

@@ -23,13 +23,14 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source.batch_plan import batch_ranges
 from eos.source.boundaries import Boundary
 from eos.source.brokers import PulsarBrokers
-from eos.source.offsets import Position
+from eos.source.offsets import Offsets, Position
 from eos.source.options import parse_options
 from tests.clients import end, transaction
 from tests.conftest import MakeTopic, create_topic
 from tests.integration.source.conftest import Admin, Run
 from tests.integration.source.queries import Query, read
 from tests.integration.source.streams import write
+from tests.integration.source.test_subscriptions import roll
 from tests.waiting import until
 
 
@@ -61,10 +62,51 @@ def test_a_place_at_the_end_of_a_ledger_stays_when_the_ledger_is_closed(
     now = str(int(time.time() * 1000))
     options = {"startingTime": now} if start == "time" else {}
     run(topic=topic, **options).begins()
-    admin("PUT", topic, "unload")
+    roll(topic, admin)
     write(ours, topic, "b", "c")
     again = run(topic=topic, **options)
     assert again.behind(again.plan.first()) == ["b", "c"]
+
+
+@pytest.mark.parametrize("options", [{}, {"resetSubscription": "true"}])
+def test_a_query_begins_with_the_first_entry_of_a_later_ledger(
+    run: Run, ours: Client, make_topic: MakeTopic, admin: Admin, options: dict[str, str]
+) -> None:
+    """No cursor stands before it while older ledgers are stored, but after the last entry of the ledger before."""
+    topic = make_topic("later")
+    (last,) = write(ours, topic, "a")
+    roll(topic, admin)
+    first, _ = write(ours, topic, "b", "c")
+    assert (first.entry, first.ledger > last.ledger) == (0, True)
+    for place in (str(first), f"{first.ledger}:-1"):
+        given = {"topic": topic, "subscription": f"job {place}", "startingOffsets": json.dumps({topic: place})}
+        begun = run(**given, **options)
+        assert begun.begins().topics[topic] == Position(EntryId(last.ledger, last.entry), delivered=False)
+        begun.brokers.close()
+        again = run(**given, **options)
+        assert again.behind(again.plan.first()) == ["b", "c"]
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_start_where_a_broker_moves_a_subscription_is_found_while_older_ledgers_are_stored(
+    run: Run, ours: Client, make_topic: MakeTopic, admin: Admin, *, written: bool
+) -> None:
+    topic = make_topic("moved-on")
+    write(ours, topic, "a")
+    roll(topic, admin)
+    first, _ = write(ours, topic, "b", "c")
+    place = EntryId(first.ledger if written else first.ledger + 1_000, -1)
+    start = Offsets({topic: Position(place, delivered=False)})
+    query = run(topic=topic)
+    if written:
+        assert query.behind(start) == ["b", "c"]
+    else:
+        with pytest.raises(InvalidInput, match="another cluster"):
+            query.latest(start)
+    with ours.subscription(topic, "job", initial="latest") as cursor:
+        stands = cursor.last_message_id()[1]
+    assert stands is not None
+    assert (stands < EntryId(first.ledger, -1)) == written, "it was made at the beginning, and not for another cluster"
 
 
 def test_latest_keeps_a_transaction_whole_that_is_open_at_the_start(

@@ -234,3 +234,57 @@ def test_the_newest_message_is_looked_for_without_a_lost_subscription_made_again
     assert topic.subscriptions == {}
     with pytest.raises(DataLost, match="subscription was gone"):
         job.trigger()
+
+
+LATER_LEDGER = [f"t@7:{entry}" for entry in range(5)]
+
+
+@pytest.mark.parametrize("options", [{}, {"failOnDataLoss": "false"}, {"resetSubscription": "true"}])
+@pytest.mark.parametrize("place", ["7:0", "7:-1"])
+def test_a_query_begins_with_the_first_entry_of_a_ledger_while_older_ones_are_stored(
+    place: str, options: dict[str, str]
+) -> None:
+    """A broker puts no cursor at 7:-1, but after the entry before, and keeps nothing of that for the query."""
+    topic = StoredTopic({5: 10, 6: 10, 7: 5})
+    job = Job(MemoryCluster(t=topic), {"topic": "t", "startingOffsets": f'{{"t": "{place}"}}'} | options)
+    for _ in range(2):  # the driver dies, and the query begins again
+        job.start().plan.latest(job.plan.first(), None)
+        assert topic.subscriptions == {"job": at("6:9")}
+    assert job.start().drain() == LATER_LEDGER
+    assert (job.told, job.brokers.lose.count) == ([], 0)
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+@pytest.mark.parametrize("now", [None, "5:-1", "9:-1"])
+@pytest.mark.parametrize("older", ["stored", "deleted"])
+def test_a_query_goes_on_where_a_broker_had_moved_its_subscription_before_a_ledger(
+    older: str, now: str | None, fail: str
+) -> None:
+    """Before the ledger was written, and then the subscription is gone, moved back, or moved on by the broker."""
+    topic = StoredTopic({5: 10, 6: 10, 7: 0})
+    topic.subscriptions["job"] = at("7:-1")
+    job = Job(MemoryCluster(t=topic), {"topic": "t", "failOnDataLoss": fail})
+    assert job.start().drain() == []
+    topic.write(7, 5)
+    topic.subscriptions = {} if now is None else {"job": at(now)}
+    if older == "deleted":
+        topic.trim()
+        topic.ledgers = {7: 5}
+    if now == "9:-1":
+        topic.write(9, 0)
+    job.start().plan.latest(job.end(0), None)
+    assert topic.subscriptions.keys() == {"job"}, "it keeps what is to be read"
+    assert job.start().drain() == LATER_LEDGER
+    assert job.told == []
+
+
+@pytest.mark.parametrize("now", [None, "5:-1"])
+def test_a_ledger_that_was_never_there_is_another_cluster_s(now: str | None) -> None:
+    topic = StoredTopic({5: 10, 6: 10, 7: 0}, {"job": at("7:-1")})
+    job = Job(MemoryCluster(t=topic), {"topic": "t"})
+    assert job.start().drain() == []
+    topic.ledgers = {5: 10, 6: 10}
+    topic.subscriptions = {} if now is None else {"job": at(now)}
+    for _ in range(2):
+        with pytest.raises(DataLost, match=r"begin after 7:-1 .* the topic ends with 6:9\. This is another cluster"):
+            job.start().drain()
