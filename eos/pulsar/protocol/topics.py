@@ -70,8 +70,11 @@ def is_persistent(topic: str) -> bool:
 
 
 def is_hidden(topic: str) -> bool:
-    """Tell whether a full name begins with two underscores, as those of Pulsar itself and of control topics do."""
-    return "/__" in topic
+    """Tell whether a topic's own name begins with two underscores, as those of Pulsar itself and of control topics do.
+
+    Those of its tenant and namespace may begin so, as public/__kafka. Args: the full name.
+    """
+    return topic.rpartition("/")[2].startswith("__")
 
 
 def split_partition(physical: str) -> tuple[str, int | None]:

@@ -57,3 +57,12 @@ def test_one_that_is_deleted_just_then_is_left_out_and_looked_for_again() -> Non
     new.cluster.fails = {f"load {ODD}": [TopicMissing(ODD)]}
     assert len(new.start().trigger()) == 3
     assert len(new.drain()) == 5
+
+
+@pytest.mark.parametrize("namespace", ["public/__kafka", "__tenant/events"])
+def test_a_pattern_reads_a_namespace_or_a_tenant_whose_name_begins_with_underscores(namespace: str) -> None:
+    cluster = MemoryCluster()
+    for name in ("orders", "__change_events"):
+        cluster.held[f"persistent://{namespace}/{name}"] = StoredTopic({5: 1})
+    new = Job(cluster, {"topicsPattern": f"persistent://{namespace}/.*", "startingOffsets": "earliest"})
+    assert new.start().drain() == ["orders@5:0"]
