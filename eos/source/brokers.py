@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -92,14 +92,15 @@ class PulsarBrokers:
         self._admin_client: Admin | None = None
         self._admin_lock = threading.Lock()
 
-    def topics(self, *, all_named: bool) -> Iterable[str]:
+    def topics(self, *, all_named: bool, read: Container[str] = ()) -> Iterable[str]:
         """Return the physical topics that the options select now.
 
         A query that begins needs all that are named, and fails at once if no broker can be asked. One that runs asks
-        again. Raises TopicMissing for a named one that is missing, if all of them must be there.
+        again. It leaves out none that it has read (`read`), also where brokers refuse to load one. Raises TopicMissing
+        for a named one that is missing, if all of them must be there.
         """
         select = self._selection.physical if all_named else _patient(self._selection.physical)
-        return select(all_named)
+        return select(all_named, read)
 
     def selects(self, topic: str) -> bool:
         """Whether the options select a topic, or a partition of it, by its name, be it there or not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -43,8 +43,8 @@ class StoredPlaces(Protocol):
 class StreamBrokers(StoredPlaces, Protocol):
     """The questions of a stream's plan."""
 
-    def topics(self, *, all_named: bool) -> Iterable[str]:
-        """Return the physical topics that the options select now.
+    def topics(self, *, all_named: bool, read: Container[str] = ()) -> Iterable[str]:
+        """Return the physical topics that the options select now. Args: `read`: none of these is left out.
 
         Raises TopicMissing for a named one that is missing, if all of them must be there.
         """

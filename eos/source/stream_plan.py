@@ -185,7 +185,7 @@ class StreamPlan:
         return sorted(self._brokers.topics(all_named=False))
 
     def _topics_now(self, start: Offsets) -> set[str]:
-        there = set(self._there())
+        there = set(self._brokers.topics(all_named=False, read=start.topics))
         for topic in sorted(start.topics.keys() - there):
             position = start.topics[topic]
             if not self._brokers.selects(topic):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from eos.errors import RefusedForGood, TopicMissing
 from eos.pulsar.net.client import Client
@@ -13,6 +13,9 @@ from eos.pulsar.protocol.topics import is_hidden, physical_topics, split_partiti
 from eos.source.options import SourceOptions
 
 log = logging.getLogger("eos.source")
+
+_NO_WHOLE_TOPIC = "Partition metadata not found"
+"""A broker's words where it refuses to load a partition without a partitioned topic (BrokerService of 4.2.4)."""
 
 
 class TopicSelection:
@@ -30,9 +33,13 @@ class TopicSelection:
             return not {topic, name}.isdisjoint(self._options.topics)
         return re.fullmatch(self._options.pattern, name) is not None and not is_hidden(name)
 
-    def physical(self, all_named: bool) -> list[str]:
-        """Return the physical topics. Raises TopicMissing for a named one that is missing, if all must be there."""
-        found = self._of_pattern(self._options.pattern) if self._options.pattern else self._named(all_named)
+    def physical(self, all_named: bool, read: Container[str] = ()) -> list[str]:
+        """Return the physical topics.
+
+        Args: whether all that are named must be there; those that the query has read, none of which is left out.
+        Raises TopicMissing for a named one that is missing, if all must be there; what loading a topic raises.
+        """
+        found = self._of_pattern(self._options.pattern, read) if self._options.pattern else self._named(all_named)
         return list(dict.fromkeys(found))  # a topic and a partition of it may both be named
 
     def _named(self, all_named: bool) -> Iterator[str]:
@@ -43,16 +50,17 @@ class TopicSelection:
                 if all_named:
                     raise
 
-    def _of_pattern(self, pattern: str) -> Iterator[str]:
+    def _of_pattern(self, pattern: str, read: Container[str]) -> Iterator[str]:
         namespace = pattern.removeprefix("persistent://").rsplit("/", 1)[0]
         for topic, partitions in namespace_topics(self._client, namespace, self.selects).items():
-            if split_partition(topic)[1] is None or self._is_loaded(topic):
+            if split_partition(topic)[1] is None or topic in read or self._is_loaded(topic):
                 yield from physical_topics(topic, partitions)
 
     def _is_loaded(self, topic: str) -> bool:
         """Whether brokers load a topic without partitions that has a partition's name.
 
-        A leftover that they refuse must not keep a query from the other topics of its pattern.
+        A leftover that they refuse must not keep a query from the other topics of its pattern. Any other refusal is
+        raised: the topic is there, and may be read once the role has a right, for example.
         """
         if topic not in self._loads:
             try:
@@ -61,6 +69,8 @@ class TopicSelection:
             except TopicMissing:
                 return False
             except RefusedForGood as refused:
+                if _NO_WHOLE_TOPIC not in refused.detail:
+                    raise
                 self._loads[topic] = False
                 log.warning(
                     "The pattern selects %s, which has a partition's name, but there is no such partitioned topic. "

@@ -322,7 +322,11 @@ def test_partitions_whose_topic_is_gone_do_not_keep_a_pattern_from_its_other_top
         assert whole not in listed
     given = {"service.url": broker.service_url, "topicsPattern": "public/default/.*", "startingOffsets": "earliest"}
     query = Query(parse_options(given | {"subscription": "job"}, "stream"))
-    assert query.behind(query.plan.first()) == ["b"]
+    start = query.plan.first()
+    end = query.latest(start)
+    assert query.read(start, end) == ["b"]
+    with pytest.raises(RefusedForGood, match="metadata not found"):  # a query that has read it
+        query.latest(Offsets({**end.topics, left: Position(EntryId(1, 0))}))
     assert [f"The pattern selects {left}" in line for line in caplog.messages].count(True) == 1
     query.brokers.close()
 

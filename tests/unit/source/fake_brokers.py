@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -73,7 +73,7 @@ class FakeBrokers:
         self.probes: list[tuple[str, EntryId]] = []
         self.places: list[str] = []
 
-    def topics(self, *, all_named: bool) -> Iterable[str]:
+    def topics(self, *, all_named: bool, read: Container[str] = ()) -> Iterable[str]:
         return [*self.held, *self.deleted]
 
     def selects(self, topic: str) -> bool:

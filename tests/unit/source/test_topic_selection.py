@@ -11,6 +11,11 @@ BASE = "persistent://public/default"
 ODD = f"{BASE}/days-partition-3"
 
 
+LEFTOVER = RefusedForGood("subscribe", "NotAllowedError", "Partition metadata not found")
+NO_RIGHT = RefusedForGood("subscribe", "AuthorizationError", "Client is not authorized to subscribe")
+FORBIDDEN = RefusedForGood("subscribe", "NotAllowedError", "Subscription with sub type Exclusive is not allowed")
+
+
 def job(*, with_whole: bool) -> Job:
     cluster = MemoryCluster(a=StoredTopic({5: 3}), **{"days-partition-3": StoredTopic({9: 5})})
     if with_whole:
@@ -33,8 +38,7 @@ def test_one_that_brokers_refuse_to_load_is_left_out_with_one_warning(
     with_whole: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     new = job(with_whole=with_whole)
-    refusal = RefusedForGood("subscribe", "NotAllowedError", "Partition metadata not found")
-    new.cluster.fails = {f"load {ODD}": [refusal]}
+    new.cluster.fails = {f"load {ODD}": [LEFTOVER]}
     assert len(new.start().drain()) == 3 + with_whole
     new.cluster.topic(f"{BASE}/a").write(5, 1)
     assert new.drain() == ["a@5:3"]
@@ -43,13 +47,32 @@ def test_one_that_brokers_refuse_to_load_is_left_out_with_one_warning(
     assert "Partition metadata not found. Its messages are not read. Delete it" in told
 
 
-@pytest.mark.parametrize("error", [Refused("load", "MetadataError", "bookies"), LimitReached("load", "Busy", "many")])
-def test_a_refusal_that_passes_leaves_nothing_out(error: Refused) -> None:
+OTHERS = [Refused("load", "MetadataError", "bookies"), LimitReached("load", "Busy", "many"), NO_RIGHT, FORBIDDEN]
+
+
+@pytest.mark.parametrize("error", OTHERS)
+def test_any_other_refusal_leaves_nothing_out(error: Refused) -> None:
     new = job(with_whole=False)
     new.cluster.fails = {f"load {ODD}": [error]}
     with pytest.raises(Refused):
         new.start().drain()
     assert len(new.start().drain()) == 8
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+@pytest.mark.parametrize("error", [LEFTOVER, NO_RIGHT, FORBIDDEN])
+def test_one_that_the_query_has_read_is_not_left_out_where_brokers_refuse_it(error: Refused, fail: str) -> None:
+    """It would be a loss, or with failOnDataLoss=false be read again from its beginning later."""
+    new = job(with_whole=False)
+    new.options["failOnDataLoss"] = fail
+    assert len(new.start().drain()) == 8
+    new.cluster.topic(ODD).write(9, 2)
+    new.cluster.fails = {f"load {ODD}": [error], f"last of {ODD}": [error]}
+    with pytest.raises(RefusedForGood, match=error.detail):
+        new.start().drain()
+    new.cluster.fails = {}
+    assert new.start().drain() == [f"days-partition-3@9:{entry}" for entry in (5, 6)]
+    assert new.told == []
 
 
 def test_one_that_is_deleted_just_then_is_left_out_and_looked_for_again() -> None:
