@@ -75,8 +75,17 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end.as_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the newest positions, with the report of the batch that was just planned, for Spark's progress."""
-        return self._open()[2].report(*self._planned, self._plan.newest())
+        """Return the newest positions, with the report of the batch that was just planned, for Spark's progress.
+
+        Where they are not known it returns the ends of that batch. Spark asks before it keeps the plan of the batch, so
+        an error would end a query for its progress alone, and a new one with subscriptions that it never used.
+        """
+        try:
+            newest = self._plan.newest()
+        except EosError as error:
+            newest = Offsets({topic: end for topic, end in self._planned[1].topics.items() if end.delivered})
+            log.warning("The newest messages are not known, so no lag is reported for this micro-batch: %s", error)
+        return self._open()[2].report(*self._planned, newest)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """End the query at what the topics hold now."""

@@ -89,33 +89,16 @@ class StreamPlan:
         Raises InvalidInput for what is lost, unless a loss is only warned of. Raises TopicMissing, InvalidInput where
         a query can't begin.
         """
-        new = start == UNPLANNED
-        if new:
-            start = self._begun()
-        there = sorted(self._topics_now(start))
-        starts = {topic: start.topics[topic] for topic in there if topic in start.topics}
-        ends = {}
-        for topic, position in starts.items():
-            try:
-                ends[topic] = self._end(topic, position)
-            except TopicMissing:
-                if not position.delivered and self._brokers.is_removed_partition(topic):
-                    ends[topic] = self._pinned_starts.removed(topic, position)
-                else:
-                    self._lose(gone(topic, position.entry))
-        if limits is not None:
-            if self._waits(starts, ends):
-                ends |= {topic: starts[topic] for topic in _moving(starts, ends)}
-            self._limit(starts, ends, limits)
-        fresh = {}
-        for topic in there:
-            if topic not in start.topics:
-                with suppress(TopicMissing):
-                    fresh[topic] = Position(self._brokers.pin(topic), delivered=False)
-        found = {**ends, **fresh}
-        if new:
-            return Offsets(found, start.topics)
-        return start if found == start.topics else Offsets(found)
+        if start != UNPLANNED:
+            found = self._ends(start, limits)
+            return start if found == start.topics else Offsets(found)
+        if self._begins is not None:
+            return Offsets(self._ends(self._begins, limits), self._begins.topics)
+        with self._brokers.beginning():  # to the end of the plan: Spark keeps nothing of a batch 0 that has none
+            begins = self._begun()
+            found = self._ends(begins, limits)
+        self._begins = begins  # from here on Spark may have the plan, which needs the subscriptions
+        return Offsets(found, begins.topics)
 
     def newest(self) -> Offsets:
         """Return the position after the last message of each topic that has one, for Spark's progress."""
@@ -148,20 +131,41 @@ class StreamPlan:
         return self._split(ranges)
 
     def _begun(self) -> Offsets:
-        if self._begins is None:
-            topics = sorted(self._brokers.topics(all_named=True))
-            check_named(self._start, topics, "startingOffsets")
-            check_complete(self._start, topics)
-            begins = {}
-            with self._brokers.beginning():
-                for topic in topics:
-                    try:
-                        begins[topic] = Position(self._brokers.begin(topic, self._start), delivered=False)
-                    except TopicMissing:
-                        if not self._brokers.is_removed_partition(topic):
-                            raise  # else it holds nothing, and is pinned when it comes again
-            self._begins = Offsets(begins)
-        return self._begins
+        topics = sorted(self._brokers.topics(all_named=True))
+        check_named(self._start, topics, "startingOffsets")
+        check_complete(self._start, topics)
+        begins = {}
+        for topic in topics:
+            try:
+                begins[topic] = Position(self._brokers.begin(topic, self._start), delivered=False)
+            except TopicMissing:
+                if not self._brokers.is_removed_partition(topic):
+                    raise  # else it holds nothing, and is pinned when it comes again
+        return Offsets(begins)
+
+    def _ends(self, start: Offsets, limits: Limits | None) -> dict[str, Position]:
+        """Return where a batch that begins at `start` ends, with the topics that it pins."""
+        there = sorted(self._topics_now(start))
+        starts = {topic: start.topics[topic] for topic in there if topic in start.topics}
+        ends = {}
+        for topic, position in starts.items():
+            try:
+                ends[topic] = self._end(topic, position)
+            except TopicMissing:
+                if not position.delivered and self._brokers.is_removed_partition(topic):
+                    ends[topic] = self._pinned_starts.removed(topic, position)
+                else:
+                    self._lose(gone(topic, position.entry))
+        if limits is not None:
+            if self._waits(starts, ends):
+                ends |= {topic: starts[topic] for topic in _moving(starts, ends)}
+            self._limit(starts, ends, limits)
+        fresh = {}
+        for topic in there:
+            if topic not in start.topics:
+                with suppress(TopicMissing):
+                    fresh[topic] = Position(self._brokers.pin(topic), delivered=False)
+        return {**ends, **fresh}
 
     def _starts(self, start: Offsets, end: Offsets) -> Mapping[str, Position]:
         """Return where a batch begins: the first one where it was planned to, whatever Spark names since."""

@@ -107,6 +107,7 @@ class Subscriptions:
         last, stands = self._stands(topic)
         if topic in self._made:
             self._made.discard(topic)
+            self._new.add(topic)
             return stands
         first = self._places.sought(topic, BEFORE_ALL)
         if stands.entry >= 0 and (left := self._places.sought(topic, stands.next)) != stands:

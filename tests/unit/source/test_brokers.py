@@ -17,6 +17,8 @@ from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchemaResponse, Schema
+from eos.source.batch_pace import Limits
+from eos.source.boundaries import Boundary
 from eos.source.brokers import LOOKS_AT_ONCE, PulsarBrokers
 from eos.source.errors import DataLost
 from eos.source.offsets import BEGINNING, Position
@@ -24,6 +26,7 @@ from eos.source.options import parse_options
 from eos.source.ranges import Found, Range, TopicState
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, cut, first_then_well
 from tests.unit.source.fake_subscription import FakeSubscription
+from tests.unit.source.memory_cluster import Job, MemoryCluster, StoredTopic
 
 TOPIC = "persistent://public/default/t"
 LAST = EntryId(3, 7)
@@ -169,3 +172,60 @@ def test_the_schema_of_values_is_asked_for_once_a_topic_and_must_be_one(broker: 
         InvalidInput, match=r"different schemas: .* of persistent://public/default/a is INT32, but .* is STRING"
     ):
         PulsarBrokers(parse_options(given | {"topics": "a,b"}, "batch")).value_schema()
+
+
+def new_query() -> Job:
+    cluster = MemoryCluster(a=StoredTopic({5: 3}), b=StoredTopic({6: 3}))
+    return Job(cluster, {"topicsPattern": "persistent://public/default/.*", "startingOffsets": "latest"}).start()
+
+
+def fails(monkeypatch: pytest.MonkeyPatch, job: Job, step: str) -> None:
+    """Let a later step of the first plan fail, once the query has begun and another topic appears."""
+    begin, asked, other = job.brokers.begin, getattr(job.brokers, step), "persistent://public/default/c"
+
+    def begun(topic: str, start: Boundary) -> EntryId:
+        place = begin(topic, start)
+        job.cluster.topic(topic).write(place.ledger, 2)
+        job.cluster.held[other] = StoredTopic({7: 1})
+        return place
+
+    def refused(*given: Any, **named: Any) -> Any:
+        found = asked(*given, **named)
+        if other in job.cluster.held:
+            raise Unanswered("no answer")
+        return found
+
+    monkeypatch.setattr(job.brokers, "begin", begun)
+    monkeypatch.setattr(job.brokers, step, refused)
+
+
+@pytest.mark.parametrize("step", ["topics", "look", "first", "pin"])
+def test_a_first_plan_that_fails_after_the_query_has_begun_leaves_no_subscription(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next start would find them behind, and refuse an explicit latest."""
+    job = new_query()
+    fails(monkeypatch, job, step)
+    with pytest.raises(Unanswered):
+        job.plan.latest(job.plan.first(), Limits(entries=1))
+    assert [topic.subscriptions for topic in job.cluster.held.values()] == [{}, {}, {}]
+    assert job.start().trigger() == []
+    assert all("job" in topic.subscriptions for topic in job.cluster.held.values())
+
+
+def test_a_plan_of_batch_0_that_fails_after_another_one_keeps_the_subscriptions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark may have kept the first plan, and batch 0 needs what the subscriptions keep."""
+    job = new_query()
+    end = job.plan.latest(job.plan.first(), None)
+
+    def refused(*_: Any) -> TopicState:
+        raise Unanswered("no answer")
+
+    monkeypatch.setattr(job.brokers, "look", refused)
+    with pytest.raises(Unanswered):
+        job.plan.latest(job.plan.first(), None)
+    assert [topic.subscriptions["job"] for topic in job.cluster.held.values()] == [
+        end.starts[topic].entry for topic in job.cluster.held
+    ]

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from eos.errors import EosError, RefusedForGood, Unanswered
 from eos.metrics.source_report import PartitionLag, PlannedEntries, report_of
 from eos.source import stream
 from eos.source.batch_pace import FIRST_ENTRIES
@@ -48,13 +49,17 @@ class Brokers(FakeBrokers):
         return 1_000 + int(entry.entry)
 
 
-def test_each_batch_is_reported_with_the_losses_of_the_plan_and_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    topics = {name: FakeTopic(entries(5, 0, 9)) for name in ("a", "b")}
-    brokers = Brokers(**topics)
+def reading(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> PulsarStreamReader:
     monkeypatch.setattr(stream, "PulsarBrokers", lambda options: brokers)
     given = {"maxEntriesPerTrigger": "6", "failOnDataLoss": "false"}
     options = parse_options({"service.url": "pulsar://h:1", "topics": "a,b", "subscription": "s"} | given, "stream")
-    reader = PulsarStreamReader(options, StructType())
+    return PulsarStreamReader(options, StructType())
+
+
+def test_each_batch_is_reported_with_the_losses_of_the_plan_and_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = {name: FakeTopic(entries(5, 0, 9)) for name in ("a", "b")}
+    brokers = Brokers(**topics)
+    reader = reading(brokers, monkeypatch)
 
     def planned(start: Any) -> tuple[Any, Any]:
         end = reader.latestOffset(start, ReadMaxRows(6))
@@ -70,3 +75,26 @@ def test_each_batch_is_reported_with_the_losses_of_the_plan_and_of_the_start(mon
     assert report.planned == (PlannedEntries(reader="brokers", entries=6),)
     assert [lag.topic for lag in report.lags] == ["b"]
     assert report.losses == 2
+
+
+@pytest.mark.parametrize("error", [Unanswered("no answer"), RefusedForGood("ask", "AuthorizationError", "no right")])
+def test_a_batch_is_planned_though_nobody_knows_the_newest_messages(
+    error: EosError, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark asks for them before it keeps the plan."""
+    brokers = Brokers(a=FakeTopic(entries(5, 0, 9)), b=FakeTopic())
+    reader = reading(brokers, monkeypatch)
+    end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(6))
+
+    def refused(topic: str) -> None:
+        raise error
+
+    monkeypatch.setattr(brokers, "last", refused)
+    found = reader.reportLatestOffset()
+    assert found is not None
+    assert found["topics"] == {"a": end["topics"]["a"]}
+    report = report_of(SimpleNamespace(latestOffset=json.dumps(found)))  # type: ignore[arg-type]
+    assert report is not None
+    assert (report.lags, report.planned) == ((), (PlannedEntries(reader="brokers", entries=6),))
+    (told,) = caplog.messages
+    assert f"so no lag is reported for this micro-batch: {error}" in told
