@@ -77,8 +77,9 @@ class Pool:
         refusal of one that takes no connection now, or that has no room for one.
         """
         problems: list[EosError] = []
+        first = self._first  # another thread may change it meanwhile, and each host is to be asked once
         for step in range(len(self._services)):
-            place = (self._first + step) % len(self._services)
+            place = (first + step) % len(self._services)
             try:
                 connection = self.get(self._services[place])
             except (NoCredentials, BadCertificates):  # nothing of a host: no other one would help
@@ -96,8 +97,9 @@ class Pool:
 
     def pass_over(self, asked: Connection) -> None:
         """Let the next host of the service URL be asked first. Args: where nothing came of a request."""
-        if asked.address == self._services[self._first]:  # else another thread has done so
-            self._first = (self._first + 1) % len(self._services)
+        first = self._first
+        if asked.address == self._services[first]:  # else another thread has done so
+            self._first = (first + 1) % len(self._services)
 
     def reach(self, broker: BrokerAddress, asked: Connection) -> Connection:
         """Return a connection to a broker that a lookup named. Args: the answer; where it came from."""

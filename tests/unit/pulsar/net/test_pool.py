@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import nullcontext
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import pytest
 
@@ -20,6 +20,7 @@ from eos.config import Cluster, Credentials
 from eos.errors import ConnectionLost, EosError, RefusedForGood, Unanswered, Unreachable
 from eos.pulsar.net.client import SHARED_CLIENTS, Client
 from eos.pulsar.net.connection import Connection
+from eos.pulsar.net.pool import Pool
 from eos.pulsar.net.service_url import Address
 from eos.pulsar.net.transport import PlainTransport, Transport, connect
 from eos.pulsar.protocol.requests import Type
@@ -285,6 +286,25 @@ def test_threads_that_met_the_same_host_pass_over_no_other(of_two: Client, other
 
 
 # ---- clients that share a process
+
+
+@pytest.mark.parametrize("well", ["a", "b", "c"])
+def test_each_host_is_asked_once_also_where_another_thread_connects_meanwhile(
+    well: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = Pool(Cluster("pulsar://a:1,b:2,c:3"))
+    asked: list[str] = []
+
+    def get(address: Address) -> str:
+        asked.append(address.host)
+        pool._first = 1  # as another thread that has connected to the second host meanwhile
+        if address.host != well:
+            raise Unanswered("no answer")
+        return address.host
+
+    monkeypatch.setattr(pool, "get", get)
+    assert cast(str, pool.service()) == well
+    assert asked == list("abc")[: "abc".index(well) + 1]
 
 
 def test_a_client_is_handed_on_from_where_a_process_enters() -> None:
