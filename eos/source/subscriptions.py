@@ -113,6 +113,8 @@ class Subscriptions:
         if stands.entry >= 0 and (left := self._places.sought(topic, stands.next)) != stands:
             self._places.lose(left_behind(topic, stands, left))
         elif not self._messages_between(topic, first, stands, last):
+            if stands.entry < 0 and stands <= first:
+                self._say_perhaps_moved(topic, stands)
             return stands
         log.warning(
             'the topic %s is new to the checkpoint, but the subscription "%s" exists and stands at %s. An earlier run '
@@ -123,6 +125,17 @@ class Subscriptions:
         )
         cursor.seek(first.next)
         return self._stands(topic)[1]
+
+    def _say_perhaps_moved(self, topic: str, stands: EntryId) -> None:
+        """Warn of a place before the first ledger that is stored, where a broker also moves a subscription itself."""
+        log.warning(
+            'the topic %s is new to the checkpoint, but the subscription "%s" exists and stands at %s, before the '
+            "first message. An earlier run of the query has made it, and may have read nothing yet. If there were "
+            "messages before %s, the earlier run has read them, or a message TTL or a command such as skip has moved "
+            "the subscription past them, and they are deleted. They are missing then. The source cannot know whether "
+            "there were any.",
+            *(topic, self._options.subscription, stands, stands.next),
+        )
 
     def _to_reset(self, topic: str) -> bool:
         return self._options.reset_subscription and topic not in self._ours

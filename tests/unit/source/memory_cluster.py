@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, cast
 
 from eos.errors import TopicMissing
@@ -41,7 +42,15 @@ class StoredTopic:
         self.ledgers[ledger] = self.ledgers.get(ledger, 0) + entries
 
     def trim(self) -> None:
-        """Delete the closed ledgers that all subscriptions have acknowledged."""
+        """Delete the closed ledgers that all subscriptions have acknowledged.
+
+        A subscription that has acknowledged a closed ledger whole stands before the next one from then on
+        (ManagedLedgerImpl.maybeUpdateCursorBeforeTrimmingConsumedLedger of 4.2.4).
+        """
+        for (ledger, entries), following in pairwise(list(self.ledgers.items())):
+            for name, stands in self.subscriptions.items():
+                if stands == EntryId(ledger, entries - 1):
+                    self.subscriptions[name] = EntryId(following[0], -1)
         for ledger, entries in list(self.ledgers.items())[:-1]:
             if any(stands < EntryId(ledger, entries - 1) for stands in self.subscriptions.values()):
                 return
