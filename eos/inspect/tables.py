@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.topic_list import namespace_topics
+from eos.pulsar.net.topic_list import namespace_topics, topic_names
 from eos.pulsar.protocol.topics import check_namespace, is_hidden
 
 
@@ -30,13 +30,19 @@ def tables(client: Client, namespace: str) -> list[TopicTable]:
     A topic all of whose partitions brokers have removed is not among them. A namespace that does not exist has none.
     Raises InvalidInput for a malformed name, and what `Client.topics` raises.
     """
-    return [TopicTable(topic, number, _kind(client, topic)) for topic, number in listed(client, namespace).items()]
-
-
-def listed(client: Client, namespace: str) -> dict[str, int]:
-    """Return the topics that `tables` tells of, by name, and how many partitions each has. Raises as it."""
     check_namespace(namespace)
-    return namespace_topics(client, namespace, lambda topic: not is_hidden(topic))
+    numbers = namespace_topics(client, namespace, _is_shown)
+    return [TopicTable(topic, number, _kind(client, topic)) for topic, number in numbers.items()]
+
+
+def listed(client: Client, namespace: str) -> list[str]:
+    """Return the names of the topics that `tables` tells of. Raises as it, but for refusals of one topic."""
+    check_namespace(namespace)
+    return topic_names(client, namespace, _is_shown)
+
+
+def _is_shown(topic: str) -> bool:
+    return not is_hidden(topic)
 
 
 def _kind(client: Client, topic: str) -> str | None:

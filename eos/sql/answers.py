@@ -20,7 +20,7 @@ from eos.option_names import CATALOG_QUESTION, VALUE_FORMAT, spelling_key
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.admin_requests import FORBIDDEN
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.topic_list import namespace_topics
+from eos.pulsar.net.topic_list import topic_names
 from eos.pulsar.protocol.topics import NAMESPACE, check_namespace, is_hidden
 from eos.source.brokers import admin_api
 from eos.source.columns import ALL, all_with
@@ -101,7 +101,7 @@ def _tables(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
     namespace = about["catalog.namespace"]
     check_namespace(namespace)
     with Client(catalog_options(given).cluster) as client:
-        topics = namespace_topics(client, namespace, lambda topic: not is_hidden(topic))
+        topics = topic_names(client, namespace, lambda topic: not is_hidden(topic))
     return _names(topic.rsplit("/", 1)[1] for topic in topics)
 
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
 
-from eos.errors import TopicMissing
+from eos.errors import Refused, TopicMissing
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import split_partition
+
+AT_ONCE: Final = 8
+"""How many topics are asked about side by side."""
 
 
 def namespace_topics(client: Client, namespace: str, takes: Callable[[str], bool]) -> dict[str, int]:
@@ -19,8 +25,26 @@ def namespace_topics(client: Client, namespace: str, takes: Callable[[str], bool
 
     Args: the client; the namespace; whether a topic is wanted, by its name without a partition.
 
-    Raises what `Client.topics` raises.
+    Raises what `Client.topics` and `Client.partitions` raise, but for TopicMissing.
     """
+    return _topics(client, namespace, takes, _partitions)
+
+
+def topic_names(client: Client, namespace: str, takes: Callable[[str], bool]) -> list[str]:
+    """Return the names of the topics that `namespace_topics` returns.
+
+    Where the broker refuses to say whether there is a partitioned topic, as for want of a right, there is one by its
+    partitions' names. Args: as of `namespace_topics`. Raises what `Client.topics` raises.
+    """
+    return list(_topics(client, namespace, takes, _partitions_by_names))
+
+
+def _topics(
+    client: Client,
+    namespace: str,
+    takes: Callable[[str], bool],
+    partitions_of: Callable[[Client, str], int | None],
+) -> dict[str, int]:
     found: dict[str, int] = {}
     partitions: dict[str, list[str]] = defaultdict(list)
     for physical in client.topics(namespace):
@@ -31,11 +55,12 @@ def namespace_topics(client: Client, namespace: str, takes: Callable[[str], bool
             found[topic] = 0
         else:
             partitions[topic].append(physical)
-    for topic, listed in partitions.items():
-        if number := _partitions(client, topic):
-            found[topic] = number
-        else:
-            found |= {physical: 0 for physical in listed if _partitions(client, physical) is not None}
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="eos-topics") as pool:
+        numbers = dict(zip(partitions, pool.map(partial(partitions_of, client), partitions), strict=True))
+        found |= {topic: number for topic, number in numbers.items() if number}
+        own = [physical for topic, listed in partitions.items() if not numbers[topic] for physical in listed]
+        there = pool.map(partial(partitions_of, client), own)
+        found |= {physical: 0 for physical, number in zip(own, there, strict=True) if number is not None}
     return dict(sorted(found.items()))
 
 
@@ -45,3 +70,11 @@ def _partitions(client: Client, topic: str) -> int | None:
         return client.partitions(topic)
     except TopicMissing:
         return None
+
+
+def _partitions_by_names(client: Client, topic: str) -> int | None:
+    """Return the number of partitions, at least one where the broker refuses to say; None for a topic that is gone."""
+    try:
+        return _partitions(client, topic)
+    except Refused:
+        return 1

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from eos.by_name.data_source import PulsarDataSource
-from eos.errors import Refused, TopicMissing
+from eos.errors import Refused, RefusedForGood, TopicMissing
 from eos.pulsar.protocol.schemas import Registered
 from eos.source.columns import ALL
 from eos.sql import answers
@@ -80,6 +80,18 @@ def texts(answer: DataType) -> dict[str, str]:
 
 
 def test_tables_are_the_topics_without_their_partitions_and_without_hidden_ones() -> None:
+    assert ask("tables").fieldNames() == ["flights", "left-partition-3", "parts"]
+
+
+def test_tables_are_told_though_one_of_them_may_not_be_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    partitions = Cluster.partitions
+
+    def forbidden(cluster: Cluster, topic: str) -> int:
+        if topic.endswith("/parts"):
+            raise RefusedForGood("ask for the partitions", "AuthorizationError", "no right")
+        return partitions(cluster, topic)
+
+    monkeypatch.setattr(Cluster, "partitions", forbidden)
     assert ask("tables").fieldNames() == ["flights", "left-partition-3", "parts"]
 
 
