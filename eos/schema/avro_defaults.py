@@ -61,6 +61,21 @@ def field_value(node: Node, given: Any, path: str) -> Any:
     return _as_arrow_takes(node, given)
 
 
+def beyond_logical(node: Node, given: Any) -> str | None:
+    """Return why no message can have a default, as a logical type has no value of it; None where that is not so.
+
+    Such a default does no harm where every row has the field. A default that is none of the type itself is another
+    matter, which `field_bytes` refuses.
+    """
+    try:
+        default_bytes(node, given)
+    except Wrong as error:
+        return error.why
+    except _WRONG:
+        return None
+    return None
+
+
 def _as_arrow_takes(node: Node, given: Any) -> Any:
     if given is None:
         return None

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from eos.pulsar.wire.keys import is_text
 from eos.pulsar.wire.varint import binary_array
-from eos.schema.avro_defaults import field_bytes, zigzag
+from eos.schema.avro_defaults import beyond_logical, field_bytes, zigzag
 from eos.schema.avro_text import DAYS, MILLIS, Node, below
 from eos.schema.conversions import time_of_day
 from eos.schema.description import Record
@@ -91,14 +91,17 @@ class AvroEncoder:
 
 
 def _defaults(node: Node, path: str) -> dict[str, bytes]:
-    """Return what stands for each field that columns may leave out. Raises InvalidInput."""
+    """Return what stands for each field that columns may leave out. Raises InvalidInput.
+
+    Columns that leave out a field whose default is beyond its logical type do not fit the schema (`eos.schema.fit`).
+    """
     if node.items is not None:
         return _defaults(node.items, f"{path}[]")
     found: dict[str, bytes] = {}
     for field in node.fields:
         at = below(path, field.name)
         found |= _defaults(field.node, at)
-        if field.has_default or field.node.nullable:
+        if (field.has_default or field.node.nullable) and beyond_logical(field.node, field.default) is None:
             found[at] = field_bytes(field.node, field.default, at)
     return found
 

@@ -29,7 +29,8 @@ from pyspark.sql.types import (
 )
 
 from eos.option_names import did_you_mean
-from eos.schema.avro_text import Node, below
+from eos.schema.avro_defaults import beyond_logical
+from eos.schema.avro_text import AvroField, Node, below
 from eos.schema.description import Description, Form, Primitive, Record
 from eos.schema.spark_types import OF_PRIMITIVES
 
@@ -162,9 +163,17 @@ def _in_record(columns: StructType, node: Node, form: Form, path: str) -> str | 
         if wrong := misfit(column.dataType, known[column.name].node, form, at):
             return wrong
     for field in node.fields:
-        if field.name not in columns.fieldNames() and not field.has_default and not field.node.nullable:
-            at = below(path, field.name)
-            return f"field {at!r} is missing, and the schema has {_named(field.node)}, neither null nor a default."
+        if field.name not in columns.fieldNames() and (wrong := _without_a_column(field, form)):
+            return f"field {below(path, field.name)!r} is missing, and {wrong}."
+    return None
+
+
+def _without_a_column(field: AvroField, form: Form) -> str | None:
+    """Return why a field needs a column, None where it needs none."""
+    if not field.has_default and not field.node.nullable:
+        return f"the schema has {_named(field.node)}, neither null nor a default"
+    if form == "AVRO" and (why := beyond_logical(field.node, field.default)):
+        return f"its default, {field.default!r}, is no {field.node.logical or field.node.kind}: {why}"
     return None
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -8,11 +9,14 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
 from eos.errors import InvalidInput
 from eos.schema.avro_encoder import AvroEncoder
 from eos.schema.avro_vector_decoder import FEWEST
 from eos.schema.errors import Undecodable
+from eos.schema.fit import misfit
+from eos.schema.spark_types import spark_type
 from tests.unit.schema.registered import GOLDEN_FLIGHT, avro_decoder, described_as, field, golden, in_avro, record
 
 
@@ -167,11 +171,23 @@ def test_a_default_deep_inside_is_a_value_too() -> None:
         (INNER, {"at": 2**62}, "no record: .* which Spark has no moment for"),
     ],
 )
-def test_a_default_beyond_its_logical_type_is_refused_to_read_and_to_write(kind: Any, default: Any, words: str) -> None:
+def test_a_default_beyond_its_logical_type_is_refused_where_it_is_needed(kind: Any, default: Any, words: str) -> None:
     now = record(field("a", "int"), field("b", kind, default=default))
-    for made in (lambda: avro_decoder(record(field("a", "int")), now), lambda: AvroEncoder(described_as(now))):
-        with pytest.raises(InvalidInput, match=rf"^The default of field 'b', .* is {words}.*\. Correct the schema\."):
-            made()
+    with pytest.raises(InvalidInput, match=rf"^The default of field 'b', .* is {words}.*\. Correct the schema\."):
+        avro_decoder(record(field("a", "int")), now)
+    assert read(now, now) == []
+
+    deep = record(field("o", {"type": "array", "items": now | {"name": "Deep"}}))
+    part = StructType([StructField("a", IntegerType())])
+    for schema, path, without in (
+        (now, "b", part),
+        (deep, r"o\[\]\.b", StructType([StructField("o", ArrayType(part))])),
+    ):
+        known = described_as(schema)
+        AvroEncoder(known)
+        assert misfit(spark_type(known), known.node, "AVRO") is None
+        refused = misfit(without, known.node, "AVRO") or "it fits"
+        assert re.match(rf"field '{path}' is missing, and its default, .*, is {words}.*\.$", refused), refused
 
 
 def test_a_default_that_is_none_is_refused_by_name() -> None:

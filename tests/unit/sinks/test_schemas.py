@@ -135,6 +135,14 @@ def test_a_default_that_is_none_is_refused_before_anything_is_written() -> None:
         check(columns(a=NUMBER), "avro", schema)
 
 
+def test_a_default_that_no_message_can_have_is_refused_only_where_the_rows_lack_the_field() -> None:
+    time = {"type": "int", "logicalType": "time-millis"}
+    schema = registered("AVRO", record(field("a", "int"), field("b", time, default=-1)))
+    assert check(columns(a=NUMBER, b=NUMBER), "avro", schema) is schema
+    with pytest.raises(InvalidInput, match=r"field 'b' is missing, and its default, -1, is no time-.*"):
+        check(columns(a=NUMBER), "avro", schema)
+
+
 WITH_GATE = columns(carrier=TEXT, delay=NUMBER, gate=TEXT)
 
 
