@@ -13,6 +13,12 @@ from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
 if TYPE_CHECKING:
     from eos.doctor.check import Check
     from eos.doctor.doctor import Doctor, Finding
+    from eos.errors import NetworkError
+
+_SILENCE = (
+    "Several partitions in a row gave no answer, so eos doctor stopped asking. See why their broker is silent, or name "
+    "the topics to look at"
+)
 
 
 @connecting
@@ -52,9 +58,9 @@ def doctor(
     """
     from dataclasses import asdict
 
-    from eos.doctor.check import CheckVerdict, not_told
+    from eos.doctor.check import CheckVerdict, not_told, unknown
     from eos.doctor.checkup import checkup, job_needs, readers_not_told
-    from eos.doctor.doctor import Doctor, ReaderState, summary
+    from eos.doctor.doctor import SILENT, Doctor, NotAsked, ReaderState, summary
     from eos.doctor.leftovers import Leftover, remove_leftovers
     from eos.errors import InvalidInput, NetworkError, Refused
     from eos.pulsar.net.admin import Admin
@@ -70,7 +76,7 @@ def doctor(
     check_namespace(namespace)
     cluster, admin_url = to.cluster, to.admin_url or DEFAULT_ADMIN_URL
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
-        one = Doctor(client, admin, log_namespaces=(namespace,))
+        one = Doctor(client, admin, log_namespaces=(namespace,), note=tell)
         partitions: list[str] = []
         held_up: list[Finding] = []
         failed: dict[str, NetworkError] = {}
@@ -101,12 +107,14 @@ def doctor(
             for finding in held_up:
                 if finding.state is ReaderState.FROZEN and (accept_loss or not finding.loses_rows):
                     tell(_healed(one, finding, accept_loss=accept_loss))
-            held_up = one.look(partitions, failed)
-        checks += [
-            not_told(f"readers of {partition}", f"Whether readers of {partition} wait is not known: {error}", error)
-            for partition, error in failed.items()
-        ]
-        if not (alone or preflight):
+            silent = {partition: error for partition, error in failed.items() if isinstance(error, SILENT)}
+            held_up = one.look([partition for partition in partitions if partition not in silent], failed)
+            failed |= silent  # each costs a time-out
+        checks += _not_looked_at(failed)
+        gave_up = any(isinstance(error, NotAsked) for error in failed.values())
+        if gave_up and not alone:
+            checks.append(unknown("sinks and brokers", f"The sinks and brokers were not looked at. {_SILENCE}"))
+        elif not (alone or preflight):
             try:
                 checks += checkup(client, admin, namespace)
             except NetworkError as error:
@@ -136,6 +144,22 @@ def doctor(
         raise typer.Exit(FINDINGS)
     if CheckVerdict.UNKNOWN in verdicts:
         raise typer.Exit(UNKNOWN)
+
+
+def _not_looked_at(failed: dict[str, NetworkError]) -> list[Check]:
+    """Say of each partition that could not be looked at why, and of those that were not asked how many."""
+    from eos.doctor.check import not_told, unknown
+    from eos.doctor.doctor import NotAsked
+
+    asked = {partition: error for partition, error in failed.items() if not isinstance(error, NotAsked)}
+    checks = [
+        not_told(f"readers of {partition}", f"Whether readers of {partition} wait is not known: {error}", error)
+        for partition, error in asked.items()
+    ]
+    if rest := len(failed) - len(asked):
+        others = "1 other partition" if rest == 1 else f"{rest} other partitions"
+        checks.append(unknown(f"readers of {others}", f"Whether readers of {others} wait is not known. {_SILENCE}"))
+    return checks
 
 
 def _healed(doctor: Doctor, finding: Finding, *, accept_loss: bool) -> str:

@@ -18,15 +18,16 @@ demand. It does so, too, wherever no control log proves that the transaction was
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Final
 
 from eos.commit.control_topic import abort_command
 from eos.commit.retry import Retry
 from eos.commit.transaction import ask, open_transaction
 from eos.doctor.traces import Trace, Traces, read_traces
-from eos.errors import NetworkError, Refused, TopicMissing, Unanswered
+from eos.errors import ConnectionLost, NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.transaction_stats import OpenTransaction
@@ -35,6 +36,16 @@ from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 
 _HOUSEKEEPING_TTL_S = 30.0
+
+SILENT: Final = (Unanswered, ConnectionLost)
+"""The errors of a partition that gives no answer."""
+
+_SILENT_IN_A_ROW: Final = 3
+"""So many partitions in a row without an answer, each of which may cost a time-out, and no other one is asked."""
+
+
+class NotAsked(Unanswered):
+    """The partitions before this one gave no answer, so nothing was asked about it."""
 
 
 class ReaderState(StrEnum):
@@ -145,12 +156,14 @@ class Doctor:
         admin: its admin API.
         patience_s: the longest wait for one partition to become free. Default 60.
         log_namespaces: each "tenant/namespace" whose control logs are read besides those of a partition's own.
+        note: gets a sentence about each partition that gives no answer, as soon as that is known.
     """
 
     client: Client
     admin: Admin
     patience_s: float = 60.0
     log_namespaces: tuple[str, ...] = ()
+    note: Callable[[str], None] = lambda said: None
     _traces: dict[str, Traces] = field(default_factory=dict)
 
     def namespace(self, namespace: str) -> list[str]:
@@ -170,8 +183,8 @@ class Doctor:
 
         Args:
             partitions: the physical topics.
-            failed: gets the error of each that could not be looked at, in place of what it held. None: the first such
-                error is raised.
+            failed: gets the error of each that could not be looked at, in place of what it held. After several without
+                an answer in a row the rest are `NotAsked`. None: the first such error is raised.
 
         Raises NetworkError.
         """
@@ -179,13 +192,21 @@ class Doctor:
             failed.clear()
         opened = {one.txn: one for one in self.admin.open_transactions()}
         found = []
+        silent = 0
         for partition in partitions:
+            if failed is not None and silent == _SILENT_IN_A_ROW:
+                failed[partition] = NotAsked(f"the {_SILENT_IN_A_ROW} partitions before gave no answer")
+                continue
             try:
                 found.append(self._look_at(partition, opened))
+                silent = 0
             except NetworkError as error:
                 if failed is None:
                     raise
                 failed[partition] = error
+                silent = silent + 1 if isinstance(error, SILENT) else 0
+                if silent:
+                    self.note(f"No answer about the readers of {partition}: {error}")
         # The logs are read when it is known which transactions have ended: a MARKER may come until then.
         self._traces.clear()
         return [self._traced(one) for one in found if one is not None]

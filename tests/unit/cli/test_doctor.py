@@ -127,3 +127,49 @@ def test_a_partition_that_a_policy_keeps_from_telling_needs_care(monkeypatch: py
     done = asked(monkeypatch, admin, "--readers", "--json")
     (found,) = json.loads(done.stdout)["checks"]
     assert (done.exit_code, found["verdict"], "Remove the policy" in found["said"]) == (1, "take care", True)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("words", [(), ("--heal",)])
+def test_brokers_that_hang_are_not_waited_for_once_for_each_partition(
+    words: tuple[str, ...], error: NetworkError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each partition costs a time-out of 30 s. A refusal costs nothing, and says nothing of the other partitions."""
+    waited: list[str] = []
+
+    class Many(Fails):
+        def topics(self, namespace: str) -> tuple[str, ...]:
+            return tuple(f"{ROWS}-{number:03}" for number in range(100))
+
+        def buffer(self, topic: str) -> Buffer:
+            if topic > f"{ROWS}-009":
+                waited.append(topic)
+                raise error
+            return super().buffer(topic)
+
+    monkeypatch.setattr(Doctor, "heal", lambda *finding, accept_loss: True)
+    done = asked(monkeypatch, Many({f"{ROWS}-002": [HELD]}), *words, "--json")
+    assert done.exit_code == 1
+    told = json.loads(done.stdout)
+    assert [one["partition"] for one in told["held_up"]] == [f"{ROWS}-002"]
+    abouts = [one["about"] for one in told["checks"]]
+    if isinstance(error, Refused):
+        assert len(abouts) == 90 + (not words)
+        return
+    silent = [f"{ROWS}-{number:03}" for number in (10, 11, 12)]
+    assert waited == silent
+    also = [] if words else ["sinks and brokers"]
+    assert abouts == [*(f"readers of {topic}" for topic in silent), "readers of 87 other partitions", *also]
+    assert "gave no answer, so eos doctor stopped asking" in told["checks"][3]["said"]
+    assert done.stderr.count("No answer about the readers of") == 3
+
+
+def test_a_partition_that_answers_shows_that_its_broker_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    class EverySecond(Fails):
+        def topics(self, namespace: str) -> tuple[str, ...]:
+            return tuple(f"{ROWS}-{number}" for number in range(8))
+
+    admin = EverySecond({})
+    admin.failing, admin.error = tuple(f"{ROWS}-{number}" for number in range(0, 8, 2)), ERRORS[1]
+    assert "4 of 8 partitions looked at" in asked(monkeypatch, admin, "--readers").output
+    assert len(json.loads(asked(monkeypatch, admin, "--readers", "--json").stdout)["checks"]) == 4
