@@ -204,8 +204,8 @@ def reset(
         bool,
         typer.Option(
             "--even-if-open",
-            help="Delete the log although it is not known whether the last transaction has ended. Readers wait for it "
-            "until its time-out then.",
+            help="Delete the log although it is not known whether the last transaction has ended. If it is open, "
+            "readers wait for it until its time-out.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The deleted items, as a JSON object.")] = False,

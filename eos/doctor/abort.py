@@ -104,8 +104,9 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
     """Abort it, and wait until it has ended.
 
     COMMITTED: it was on its way to the commit that its driver had asked for, as the log says afterwards.
-    NOT_KNOWN: it is not open for this role. Only the role that opened it, which may be another one, gets to know more.
-    A client without credentials is taken for the only role.
+    NOT_KNOWN: it has ended, or another role has it open. The coordinator says the same of both, also to the role that
+    opened it. Only a superuser gets to know which. No log and no setting of a broker tells the time-out of a
+    transaction, so time proves nothing. A client without credentials is taken for the only role.
 
     Args:
         client: the cluster, with the credentials of the role that opened the transaction.
@@ -152,8 +153,9 @@ def told(name: str, found: Abandoned | None, outcome: AbortOutcome) -> str:
     only = "the role that opened it" if role is None else f"the role {role}"
     use = "the credentials that the sink's driver has" if role is None else "its credentials"
     return (
-        f"This role sees no such open transaction: {found}. It has ended, or only {only} may end it. Use {use}, or "
-        "give --admin-url as a superuser."
+        f"This role sees no such open transaction: {found}. It has ended, or only {only} may end it. Once it has "
+        f"ended, {only} gets this answer too. If you did not give {use}, give them. Only a superuser learns, with "
+        "--admin-url, which of the two it is."
     )
 
 

@@ -71,9 +71,9 @@ def _may_be_open(name: str, intent: Intent) -> str:
     role = "that opened it" if intent.principal is None else intent.principal
     return (
         f'Whether transaction {intent.txn} of the sink "{name}" is still open is not known to this role. Nothing was '
-        "deleted. Without its log nobody finds the transaction, and readers wait for it until its time-out. Use the "
-        f"credentials of the role {role}, or give --admin-url with those of a superuser. Or delete the log all the "
-        "same with --even-if-open."
+        "deleted. If it is open, readers wait for it until its time-out, and without the log nobody finds it. Use the "
+        f"credentials of the role {role}, or give --admin-url with those of a superuser. Once it has ended, as after "
+        "eos sink abort, the role that opened it gets this answer too. Then delete the log with --even-if-open."
     )
 
 

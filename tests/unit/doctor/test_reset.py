@@ -149,3 +149,28 @@ def test_the_log_of_a_transaction_that_has_ended_is_deleted(monkeypatch: pytest.
     admin = FakeAdmin({}, open=[opened()])
     done = run(monkeypatch, FakeClient([BEGINS, INTENT]), admin, *ASKED_FOR, "--token", "of its role")
     assert (done.exit_code, admin.deleted) == (0, [LOG]), done.output
+
+
+@pytest.mark.parametrize("intent", [replace(INTENT, principal="alice"), INTENT])
+def test_the_role_that_has_ended_its_transaction_is_told_that_it_can_not_learn_so(
+    intent: Intent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker answers TransactionNotFound to it too, and an abort writes nothing into the log."""
+
+    class Restarts(NotTold):
+        def delete(self, topic: str) -> None:
+            raise refused("503")
+
+    own = ("--token", "of the role that opened it")
+    client = FakeClient([BEGINS, intent], ends=[None])
+    assert isinstance(run(monkeypatch, client, Restarts({}), *ASKED_FOR, *own).exception, Refused)
+    admin = NotTold({})
+    for verb in ("abort", "reset"):
+        client.ends = [refused("TransactionNotFound")]
+        done = run(monkeypatch, client, admin, "sink", verb, "rows", "--yes", *URL, *own)
+        told = str(done.exception) + done.output
+        assert ("Once it has ended, " in told, "gets this answer too" in told) == (True, True), told
+        assert ("give --admin-url" in told or "with --admin-url" in told, admin.deleted) == (True, [])
+    client.ends = [refused("TransactionNotFound")]
+    assert run(monkeypatch, client, admin, *ASKED_FOR, *own, "--even-if-open").exit_code == 0
+    assert admin.deleted == [LOG]
