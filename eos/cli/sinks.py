@@ -154,7 +154,7 @@ def abort(
     if as_json:
         print(json.dumps(aborting.summary(name, found, outcome), indent=2))
     tell(aborting.told(name, found, outcome))
-    if outcome is aborting.AbortOutcome.NOT_KNOWN:
+    if outcome in (aborting.AbortOutcome.HIDDEN, aborting.AbortOutcome.NOT_KNOWN):
         raise typer.Exit(UNKNOWN)
 
 

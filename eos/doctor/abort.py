@@ -25,6 +25,7 @@ from eos.commit.ports import MessagePort
 from eos.commit.retry import ONE_READ, Retry
 from eos.commit.transaction import TransactionEnd, end
 from eos.doctor.sinks import EMPTY_LOG, is_open, log_of, read
+from eos.doctor.traces import hides_a_part
 from eos.errors import EosError, InvalidInput, NetworkError, Refused
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
@@ -48,6 +49,7 @@ class AbortOutcome(StrEnum):
     COMMITTED = "committed"
     HAD_ENDED = "had ended"
     NOTHING_OPEN = "nothing open"
+    HIDDEN = "ended, outcome not known"
     NOT_KNOWN = "not known"
 
 
@@ -104,6 +106,7 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
     """Abort it, and wait until it has ended.
 
     COMMITTED: it was on its way to the commit that its driver had asked for, as the log says afterwards.
+    HIDDEN: it has ended, and the log may hide its MARKER, as readers of the log wait.
     NOT_KNOWN: it has ended, or another role has it open. The coordinator says the same of both, also to the role that
     opened it. Only a superuser gets to know which. No log and no setting of a broker tells the time-out of a
     transaction, so time proves nothing. A client without credentials is taken for the only role.
@@ -129,8 +132,11 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
     was_open = admin is not None and is_open(admin, intent.txn) is True
     if _end(client, found, admin, patience_s):
         return AbortOutcome.ABORTED
+    hides = admin is not None and hides_a_part(client, admin, found.topic)
     if _committed(client, found):
         return AbortOutcome.COMMITTED
+    if hides:
+        return AbortOutcome.HIDDEN
     if was_open:
         return AbortOutcome.ABORTED
     # To a role that did not open it the coordinator says the same of an open transaction as of one that has ended.
@@ -149,6 +155,11 @@ def told(name: str, found: Abandoned | None, outcome: AbortOutcome) -> str:
         return f"It was committed meanwhile: {found}. Readers go on. Its query goes on with the next batch."
     if outcome is AbortOutcome.HAD_ENDED:
         return f"It had ended before: {found}. {again}"
+    if outcome is AbortOutcome.HIDDEN:
+        return (
+            f"It has ended: {found}. Whether its batch is committed is not known, since readers of {found.topic} wait. "
+            f"eos doctor {found.topic} says why. Its query finds out when it starts."
+        )
     role = found.intent.principal
     only = "the role that opened it" if role is None else f"the role {role}"
     use = "the credentials that the sink's driver has" if role is None else "its credentials"

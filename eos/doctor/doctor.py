@@ -30,7 +30,7 @@ from eos.doctor.traces import Trace, Traces, read_traces
 from eos.errors import ConnectionLost, NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.transaction_stats import OpenTransaction
+from eos.pulsar.net.transaction_stats import Buffer, OpenTransaction
 from eos.pulsar.protocol.topics import namespace_of, persistent_name
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
@@ -243,7 +243,7 @@ class Doctor:
 
     def _look_at(self, partition: str, opened: dict[TxnId, OpenTransaction]) -> Finding | None:
         try:
-            buffer = self.admin.buffer(partition)
+            buffer = self._buffer(partition)
             if not buffer.held_up:
                 return None
             txn, not_told = self._holder(partition, buffer.readable_to)
@@ -259,6 +259,15 @@ class Doctor:
         state = ReaderState.WAITING if waits else ReaderState.FROZEN
         age_s = None if known is None else max(0.0, time.time() - known.opened_ms / 1000)
         return Finding(partition, state, txn, known, None, age_s, not_told=not_told)
+
+    def _buffer(self, partition: str) -> Buffer:
+        """Return what the broker knows of the transactions on a partition. Raises Refused while it recovers them."""
+        buffer = self.admin.buffer(partition)
+        if not buffer.known:
+            raise Refused(
+                f"look at the transactions of {partition}", buffer.state, "it is still recovering them. Ask again soon"
+            )
+        return buffer
 
     def _traced(self, finding: Finding) -> Finding:
         """Return a finding with what control logs say of its transaction."""
@@ -282,7 +291,7 @@ class Doctor:
     def _freed(self, partition: str) -> bool:
         """Whether a partition that seemed frozen was only about to be freed: an end takes a moment to arrive."""
         for _ in range(5):
-            if not self.admin.buffer(partition).held_up:
+            if not self._buffer(partition).held_up:
                 return True
             time.sleep(0.1)
         return False

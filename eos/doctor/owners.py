@@ -66,8 +66,8 @@ def owner(about: str, one: SinkState, connected: tuple[str, ...], namespace: str
     batch = f"batch {begun.batch_id}, transaction {begun.txn}"
     if one.open is None:
         said = (
-            f"No driver is connected, and whether {batch} is still open is not known. This role may not ask for "
-            "transactions, or the log has moved on each time that it was read."
+            f"No driver is connected, and whether {batch} is still open, or committed, is not known. This role may not "
+            "ask for transactions, or readers of the log wait, or the log has moved on each time that it was read."
         )
         return unknown(about, said)
     if one.open:

@@ -12,6 +12,7 @@ from eos.commit.control_topic import CONTROL, control_topic_in
 from eos.commit.log_reader import Each, oldest_needed, read_on, view_behind
 from eos.commit.ports import MessagePort
 from eos.commit.retry import ONE_READ
+from eos.doctor.traces import hides_a_part
 from eos.errors import DamagedLog, InvalidInput, NetworkError, NewerVersion, Refused, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
@@ -60,7 +61,7 @@ class SinkState:
         takeovers: how many of the newest records are takeovers by another run; see RECENT.
         unfinished: what was begun after it.
         open: whether a coordinator has the unfinished transaction open. False: it has ended without a commit. None
-            where that was not asked, or is not known.
+            where that was not asked, or is not known, or where the MARKER of an ended one may be hidden.
         problem: why the log can't be read, or does not tell what the sink has done; None where it does.
     """
 
@@ -105,7 +106,8 @@ def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) 
     """Return one sink. Raises InvalidInput where there is none, and what reading its log raises.
 
     Where its unfinished transaction is not open, the log is read again, since the MARKER may have come meanwhile. In a
-    log that moves on each time it is not known whether the last one is open.
+    log that moves on each time it is not known whether the last one is open. Where the log may hide the MARKER, it is
+    not known whether the last one has ended without a commit.
     """
     one = _told(client, name, namespace)
     for _ in range(_LOOKS):
@@ -114,9 +116,10 @@ def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) 
         open_yet = is_open(admin, one.unfinished.txn)
         if open_yet is not False:
             return replace(one, open=open_yet)
+        hides = hides_a_part(client, admin, control_topic_in(namespace, name))
         before, one = one.unfinished, _told(client, name, namespace)
         if one.unfinished == before:
-            return replace(one, open=False)
+            return replace(one, open=None if hides else False)
     return one
 
 

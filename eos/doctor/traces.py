@@ -86,11 +86,8 @@ def _read(client: Client, admin: Admin, topic: str) -> tuple[list[Intent], set[T
             committed.add(record.txn)
 
     whole = True
-    try:
-        # Asked before: what the log hides from then on was written after the transaction in question had ended.
-        hides = _held_up(client, admin, topic)
-    except NetworkError:
-        hides = True
+    # Asked before: what the log hides from then on was written after the transaction in question had ended.
+    hides = hides_a_part(client, admin, topic)
     try:
         read_log(client, topic, ONE_READ, each=note).check_whole(None)
     except (DamagedLog, NewerVersion, NetworkError):
@@ -99,9 +96,14 @@ def _read(client: Client, admin: Admin, topic: str) -> tuple[list[Intent], set[T
     return intents, committed, whole, hides
 
 
-def _held_up(client: Client, admin: Admin, topic: str) -> bool:
+def hides_a_part(client: Client, admin: Admin, topic: str) -> bool:
+    """Whether a control log may hold records that its readers do not get yet. Raises TopicMissing."""
     try:
-        return admin.buffer(topic).held_up
-    except TopicMissing:  # no broker has loaded it: a reader makes one load it
-        oldest_needed(client, topic, ONE_READ)
-        return admin.buffer(topic).held_up
+        try:
+            buffer = admin.buffer(topic)
+        except TopicMissing:  # no broker has loaded it: a reader makes one load it
+            oldest_needed(client, topic, ONE_READ)
+            buffer = admin.buffer(topic)
+    except NetworkError:
+        return True
+    return buffer.held_up or not buffer.known

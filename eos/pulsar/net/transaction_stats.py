@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
+
+_SETTLED: Final = ("Ready", "NoSnapshot")
+"""The states of a buffer that knows its transactions (TopicTransactionBufferState). The others pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,11 @@ class Buffer:
     readable_to: MessageId
     last: MessageId
     ongoing: int
+
+    @property
+    def known(self) -> bool:
+        """Whether the figures count: a broker that loads the topic still looks for its transactions, and has none."""
+        return self.state in _SETTLED
 
     @property
     def held_up(self) -> bool:

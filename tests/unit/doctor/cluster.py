@@ -23,6 +23,8 @@ LOG = "persistent://public/default/__eos-rows"
 TXN = TxnId(2, 7)
 FREE = Buffer("Ready", MessageId(5, 9), MessageId(5, 9), 0)
 HELD = Buffer("Ready", MessageId(5, 3), MessageId(5, 9), 1)
+UNSETTLED = [Buffer(state, MessageId(-1, -1), MessageId(5, 9), 0) for state in ("None", "Initializing", "Close")]
+"""Of a broker that loads or leaves the topic: it does not know the transactions yet, and shows none."""
 INTENT = Intent(2, "query", "run", 4, 1, TXN, None)
 BEGINS = OwnerRecord(1, "query", "run", 2, 0, begins=True)
 MARKER = Marker(3, "query", "run", 4, 1, TXN, None, {}, {}, "offsets")

@@ -14,15 +14,18 @@ from eos.doctor import abort as aborting
 from eos.errors import InvalidInput, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.transaction_stats import OpenTransaction
+from eos.pulsar.net.transaction_stats import Buffer, OpenTransaction
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.doctor.cluster import (
     BEGINS,
+    FREE,
+    HELD,
     INTENT,
     LOG,
     MARKER,
     TXN,
+    UNSETTLED,
     FakeAdmin,
     FakeClient,
     opened,
@@ -125,6 +128,29 @@ def test_what_was_committed_meanwhile_is_told_as_committed(
     assert (done.exit_code, json.loads(done.stdout)["outcome"]) == (0, "committed"), done.output
     assert "It was committed meanwhile: transaction (2,7)" in done.stderr
     assert "writes the batch again" not in done.stderr
+
+
+@pytest.mark.parametrize("buffer", [HELD, *UNSETTLED])
+def test_a_batch_whose_marker_may_be_hidden_is_not_called_aborted(
+    buffer: Buffer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commit was on its way, and readers of the control log wait for another transaction."""
+
+    class Ends(FakeAdmin):
+        asked = 0
+
+        def transaction(self, txn: TxnId) -> OpenTransaction | None:
+            self.asked += 1
+            return opened() if self.asked <= 2 else None
+
+    words = ("sink", "abort", "rows", "--yes", "--json", "--admin-url", "http://localhost:1")
+    log: list[Record] = [BEGINS, INTENT]
+    for hidden, outcome in ((buffer, "ended, outcome not known"), (FREE, "aborted")):
+        client = FakeClient(log, ends=[refused("TransactionNotFound")])
+        done = run(monkeypatch, client, Ends({LOG: [hidden]}), *words)
+        assert (done.exit_code, json.loads(done.stdout)["outcome"]) == (0 if hidden is FREE else 3, outcome)
+        assert ("writes the batch again" in done.stderr) is (hidden is FREE)
+        assert (f"eos doctor {LOG} says why" in done.stderr) is (hidden is not FREE)
 
 
 def test_patience_has_an_end() -> None:

@@ -10,14 +10,14 @@ from typing import cast
 import pytest
 
 from eos.commit.control_log import Record
-from eos.doctor.check import Check, CheckVerdict, care, good, unknown
+from eos.doctor.check import Check, CheckVerdict, care, good, not_told, unknown
 from eos.doctor.checkup import readers_not_told
 from eos.doctor.doctor import Doctor, Finding, ReaderState, summary
 from eos.doctor.traces import Trace
-from eos.errors import InvalidInput, Refused, Unanswered
+from eos.errors import InvalidInput, NetworkError, Refused, Unanswered
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
-from eos.pulsar.net.transaction_stats import OpenTransaction
+from eos.pulsar.net.transaction_stats import Buffer, OpenTransaction
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.doctor.cluster import (
     BEGINS,
@@ -28,6 +28,7 @@ from tests.unit.doctor.cluster import (
     MARKER,
     ROWS,
     TXN,
+    UNSETTLED,
     FakeAdmin,
     FakeClient,
     FakeReader,
@@ -104,6 +105,17 @@ def test_where_a_log_ends_too_early_healing_may_lose_rows(
 
 def test_a_partition_that_is_freed_while_we_look_is_no_finding() -> None:
     assert doctor(FakeClient([]), FakeAdmin({ROWS: [HELD, HELD, FREE]})).look([ROWS]) == []
+
+
+@pytest.mark.parametrize("recovering", UNSETTLED)
+def test_a_partition_whose_transactions_are_being_recovered_is_not_known_to_be_free(recovering: Buffer) -> None:
+    for said in ([recovering], [HELD, recovering]):  # at the first look, or as it seems to have been freed
+        failed: dict[str, NetworkError] = {}
+        assert doctor(FakeClient([]), FakeAdmin({ROWS: said})).look([ROWS], failed) == []
+        assert "it is still recovering them" in str(failed[ROWS])
+        assert not_told("readers", "", failed[ROWS]).verdict is CheckVerdict.UNKNOWN
+    with pytest.raises(Refused, match="still recovering"):
+        doctor(FakeClient([]), FakeAdmin({ROWS: [recovering]})).heal(FROZEN)
 
 
 def test_a_transaction_that_the_broker_does_not_name_is_told_by_those_that_are_open() -> None:

@@ -57,7 +57,7 @@ def test_the_command_that_is_told_names_the_namespace() -> None:
         (OPEN, HERE, CheckVerdict.GOOD, "Run run owns it"),
         (OPEN, (), CheckVerdict.CARE, "eos sink abort rows"),
         (ENDED, (), CheckVerdict.GOOD, "writes it again"),
-        (NOT_TOLD, (), CheckVerdict.UNKNOWN, "still open is not known"),
+        (NOT_TOLD, (), CheckVerdict.UNKNOWN, "still open, or committed, is not known"),
         (OWNED, (), CheckVerdict.GOOD, "goes on when its query starts"),
         (
             SinkState("rows", SinkStatus.NEW, "query", "run", takeovers=5),

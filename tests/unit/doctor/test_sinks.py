@@ -12,8 +12,21 @@ from eos.doctor.sinks import RECENT, SinkState, SinkStatus, is_open, log_of, sin
 from eos.errors import InvalidInput, NewerVersion, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.transaction_stats import Buffer
 from eos.pulsar.wire.txn import TxnId
-from tests.unit.doctor.cluster import INTENT, MARKER, TXN, FakeAdmin, FakeClient, opened, refused
+from tests.unit.doctor.cluster import (
+    FREE,
+    HELD,
+    INTENT,
+    LOG,
+    MARKER,
+    TXN,
+    UNSETTLED,
+    FakeAdmin,
+    FakeClient,
+    opened,
+    refused,
+)
 
 NAMESPACE = "public/default"
 
@@ -109,6 +122,13 @@ def test_whether_a_transaction_is_open_may_not_be_told(monkeypatch: pytest.Monke
     monkeypatch.setattr(admin, "transaction", forbidden)
     assert state(log, admin).open is None
     assert is_open(cast(Admin, admin), TXN) is None
+
+
+@pytest.mark.parametrize("buffer", [HELD, *UNSETTLED])
+def test_of_a_log_that_may_hide_a_marker_it_is_not_known_how_the_last_transaction_has_ended(buffer: Buffer) -> None:
+    assert state([owner("run"), INTENT], FakeAdmin({LOG: [buffer]})).open is None
+    assert state([owner("run"), INTENT], FakeAdmin({LOG: [FREE]})).open is False
+    assert state([owner("run"), INTENT, MARKER], FakeAdmin({LOG: [buffer]})).status is SinkStatus.COMMITTED
 
 
 @pytest.mark.parametrize(

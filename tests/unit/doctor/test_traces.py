@@ -25,6 +25,7 @@ from tests.unit.doctor.cluster import (
     MARKER,
     ROWS,
     TXN,
+    UNSETTLED,
     FakeAdmin,
     FakeClient,
     FakeReader,
@@ -126,8 +127,10 @@ def test_a_namespace_whose_logs_cannot_be_listed_proves_nothing_and_hides_no_fin
 # ---- a log that holds its own readers up
 
 
-@pytest.mark.parametrize("log", [[HELD], [TopicMissing("not loaded"), HELD], [refused("403")]])
-def test_a_log_that_holds_its_readers_up_does_not_tell_of_its_last_intent(log: list[Buffer | Exception]) -> None:
+@pytest.mark.parametrize(
+    "log", [[HELD], [TopicMissing("not loaded"), HELD], [refused("403")], *([one] for one in UNSETTLED)]
+)
+def test_a_log_that_may_hold_its_readers_up_does_not_tell_of_its_last_intent(log: list[Buffer | Exception]) -> None:
     class Held(FakeAdmin):
         def buffer(self, topic: str) -> Buffer:
             said = (log.pop(0) if len(log) > 1 else log[0]) if topic == LOG else HELD

@@ -137,6 +137,18 @@ def test_whether_readers_are_held_up(
     assert (buffer.last, buffer.held_up) == (MessageId(5, 7), held_up)
 
 
+@pytest.mark.parametrize(
+    ("state", "known"),
+    [("Ready", True), ("NoSnapshot", True), ("None", False), ("Initializing", False), ("Close", False)],
+)
+def test_a_broker_that_still_recovers_transactions_does_not_know_them(
+    server: Server, admin: Admin, state: str, known: bool
+) -> None:
+    stats = {"state": state, "maxReadPosition": "-1:-1", "ongoingTxnSize": 0}
+    server.answers = {STATS: (200, stats), f"{TOPIC}/internalStats": (200, {"lastConfirmedEntry": "5:7"})}
+    assert admin.buffer("persistent://public/default/t/x").known is known
+
+
 def test_open_transactions_oldest_first(server: Server, admin: Admin) -> None:
     def stats(number: int, opened: int) -> dict[str, object]:
         return {
