@@ -50,6 +50,7 @@ class Batch:
     _sink: Sink
     _query: spark.Query | None = None  # whose batch function runs in the thread of the block
     _identity: Identity | None = None
+    _run_id: str | None = None  # of the identity that was given, which may be wrong otherwise
     _session: SparkSession | None = None  # of the first DataFrame
     _writes: list[Write] = field(default_factory=list)
     _requests: list[WriteRequest] = field(default_factory=list)  # what was asked for, planned or not
@@ -205,6 +206,9 @@ class Sink:
         with alone:
             collected = Batch(batch_id, self, query)
             try:
+                refuse_another_type(batch_id)
+                if isinstance(identity, Identity) and isinstance(identity.run_id, str):
+                    collected._run_id = identity.run_id
                 refuse_another_type(batch_id, identity)
                 collected._identity = identity
                 if identity is not None and query is not None:
@@ -281,8 +285,8 @@ class Sink:
                     query.end_after_batch()
             if found:
                 return
-        if identity is not None:
-            self._shared_run(identity.run_id, None).failed(batch.batch_id, error, batch._requests)
+        if batch._run_id is not None:
+            self._shared_run(batch._run_id, None).failed(batch.batch_id, error, batch._requests)
         elif stray:
             log.error("Batch %s failed outside of the thread of a query. No query was found. %s", batch.batch_id, error)
 

@@ -155,6 +155,27 @@ def test_a_batch_that_is_named_wrongly_is_refused_before_anything_is_done(
     write(sink, 0)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Identity(7, "run", "o"),  # type: ignore[arg-type]
+        Identity("query", "run", {"file": 3}),  # type: ignore[arg-type]
+        Identity("query", "run", "o", 7),  # type: ignore[arg-type]
+    ],
+)
+def test_a_batch_whose_identity_was_refused_is_missing_in_the_run_that_it_names(sink: Sink, wrong: Identity) -> None:
+    write(sink, 0)
+    with pytest.raises(InvalidInput, match="must be a text"), sink.batch(1, wrong) as txn:
+        txn.write(ROWS)
+    with pytest.raises(
+        InvalidInput, match=r"batch 1 failed in this run, so batch 1 would be missing .* must be a text"
+    ):
+        write(sink, 2)
+    write(sink, 1)
+    write(sink, 2)
+    assert [batch for batch, _ in FakeRun.made[0].taken] == [0, 1, 2]
+
+
 @pytest.mark.parametrize("error", [Py4JError("no gateway"), PySparkException("no file")])
 def test_what_spark_says_before_a_run_has_begun_leaves_as_an_error_of_the_sink(
     sink: Sink, monkeypatch: pytest.MonkeyPatch, error: Exception
