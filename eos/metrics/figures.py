@@ -13,12 +13,18 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from eos.errors import (
+    BadCertificates,
+    BadCredentials,
     CommitUnknown,
     DamagedLog,
+    EncryptionRequired,
     Fenced,
     IdentityMismatch,
     InvalidInput,
+    NewerVersion,
     NotCommitted,
+    OutOfTurn,
+    RefusedForGood,
     ReplayFailed,
     StaleBatch,
     Stopped,
@@ -43,6 +49,11 @@ ERRORS: Final = (
     IdentityMismatch,
     StaleBatch,
     DamagedLog,
+    NewerVersion,
+    RefusedForGood,
+    EncryptionRequired,
+    BadCredentials,
+    BadCertificates,
     NotCommitted,
     TookTooLong,
     Stopped,
@@ -50,8 +61,12 @@ ERRORS: Final = (
     Unacknowledged,
     ReplayFailed,
     Fenced,
+    OutOfTurn,
 )
-"""The usual errors of a sink: the values of the label `error` that are there from the beginning."""
+"""The errors that leave a sink: the values of the label `error` that are there from the beginning.
+
+What a batch function itself raises is another value, which begins with its first failure.
+"""
 
 DURATION_BUCKETS_S: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 

@@ -10,6 +10,7 @@ from typing import get_args
 
 import pytest
 
+from eos import errors
 from eos.metrics import figures
 from eos.metrics.batch import Outcome
 from eos.metrics.figures import FIGURES, JOBS, TOPICS, Labels, OpenTransactions, figures_of, first_figures
@@ -70,9 +71,17 @@ def test_a_counter_is_there_before_it_counts_for_each_outcome_and_each_error_of_
     first = {(figure, labels[1:]) for figure, labels, value in first_figures("flights") if value == 0}
     page = (Path(__file__).resolve().parents[3] / "docs/reference/sink.md").read_text(encoding="utf-8")
     rows = page.partition("## Errors, and what to do")[2].partition("\n## ")[0].splitlines()[4:]
-    errors = {row.split("`")[1] for row in rows if row.startswith("| `")}
-    assert {labels for figure, labels in first if figure is figures.FAILURES} == {(error,) for error in errors}
+    named = {name for row in rows if row.startswith("| `") for name in row.split(" | ")[0].split("`")[1::2]}
+    assert {labels for figure, labels in first if figure is figures.FAILURES} == {(error,) for error in named}
     assert {labels for figure, labels in first if figure is figures.BATCHES} == {(one,) for one in get_args(Outcome)}
+
+
+def test_a_counter_is_there_for_each_error_that_leaves_a_sink() -> None:
+    """What only the network layer knows is translated on the way."""
+    kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.EosError)]
+    leave = {one for one in kinds if not issubclass(one, errors.NetworkError) or issubclass(one, errors.InvalidInput)}
+    assert set(figures.ERRORS) == leave - {errors.EosError}
+    assert len(figures.ERRORS) == len(set(figures.ERRORS))
 
 
 # ---- exporters whose library is not installed
