@@ -22,6 +22,8 @@ from eos.source.table import OPTIONS
 PARTITIONS = "partitions"
 DROPPABLE = "droppable"
 """The property of a topic without which DROP TABLE does not delete it."""
+PROPERTIES = "properties"
+"""Stands for a topic's own properties where these are not known."""
 _OURS = (PARTITIONS, DROPPABLE)
 """The properties that mean something here, in any spelling."""
 _WRITTEN = ("avro", "json")
@@ -143,17 +145,21 @@ def described(client: Client, admin: Admin | None, topic: str) -> dict[str, str]
         "size": lambda: f"{admin.stored_bytes(topic, partitioned=partitions > 0)} bytes",
     }
     try:
-        own = admin.properties(topic)
-    except EosError:
-        own = {}
-    return dict(own) | found | {name: _or_why(figure) for name, figure in figures.items()}
+        own = dict(admin.properties(topic))
+    except EosError as error:
+        own = {PROPERTIES: _not_known(error)}
+    return own | found | {name: _or_why(figure) for name, figure in figures.items()}
 
 
 def _or_why(figure: Callable[[], str]) -> str:
     try:
         return figure()
     except EosError as error:
-        return f"not known: {error}"
+        return _not_known(error)
+
+
+def _not_known(error: EosError) -> str:
+    return f"not known: {error}"
 
 
 def _retention(admin: Admin, topic: str) -> str:

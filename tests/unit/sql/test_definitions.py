@@ -288,3 +288,17 @@ def test_a_topic_is_described_as_far_as_the_role_may_see() -> None:
         "size": "321 bytes",
     }
     assert described(cast(Client, pulsar), None, TOPIC).keys() == {"partitions", "schema", "schema.version"}
+
+
+@pytest.mark.parametrize(
+    "error", [Unanswered("no answer within 30 s"), Refused("GET", "503", "busy"), Refused("GET", "403", "no")]
+)
+def test_properties_that_are_not_told_are_not_shown_as_none(error: Exception) -> None:
+    class Silent(Pulsar):
+        def properties(self, topic: str) -> dict[str, str]:
+            raise error
+
+    pulsar = Silent(2, droppable="true")
+    assert described(cast(Client, pulsar), cast(Admin, pulsar), TOPIC)["properties"] == f"not known: {error}"
+    told = Pulsar(2)
+    assert "properties" not in described(cast(Client, told), cast(Admin, told), TOPIC)
