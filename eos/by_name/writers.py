@@ -95,9 +95,9 @@ class PartitionWriter:
 
         A topic may take smaller frames than its broker (its policy `maxMessageSize`), which only a refusal tells. Spark
         runs a failed task in a new process, which has learned nothing, or not at all in local mode. So rows are held
-        until they have their receipts, and after a refusal they are sent again in smaller frames. What the refusal did
-        not concern may be there twice then, as after any other failure. A message that is refused alone is no
-        FrameTooLarge.
+        until they have their receipts, and after a refusal they are sent again in smaller frames. Each refusal can
+        repeat what it did not concern, as any other failure does: once for each topic with such a policy, and for each
+        cut. A message that is refused alone is no FrameTooLarge.
 
         Args: the rows; Spark's number of the task's partition. Raises what `write_whole` raises.
         """

@@ -253,6 +253,30 @@ def test_rows_with_receipts_are_not_sent_again_in_smaller_frames(
     assert {found[value] for value in VALUES[:200]} == {1}
 
 
+def test_several_topics_that_take_smaller_frames_lack_no_row(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal names one topic. How often the rows of the others are repeated depends on when it comes."""
+    policy = Policy(broker)
+    broker.handlers[Type.PARTITIONED_METADATA] = partitioned(0)
+    in_a_task(monkeypatch)
+    topics = [f"{TOPIC}{number}" for number in range(4)]
+    columns = columns_of(
+        StructType().add("__topic", StringType()).add("value", StringType()), "raw", topic=None, named={}
+    )
+    small = [(topic, f"{topic} is small") for topic in topics]
+    large = [(topic, f"{topic} {value}") for topic in topics for value in VALUES[:100]]
+    batches = [
+        pa.RecordBatch.from_pydict({"__topic": [topic for topic, _ in rows], "value": [value for _, value in rows]})
+        for rows in (small, *(large[at : at + 100] for at in range(0, 400, 100)))
+    ]
+    settings = WriteSettings(None, "murmur3", "none", 60_000)
+    assert PartitionWriter(client, settings, columns, dict.fromkeys(topics, 0)).write(iter(batches)) == TaskDone(None)
+    found = Counter(policy.stored)
+    assert found.keys() == {value for _, value in small + large}
+    assert min(found[value] for _, value in small) > 1, "they were accepted before the first refusal"
+
+
 def test_a_row_after_the_smaller_frames_has_its_own_number(
     broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
