@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -289,12 +290,17 @@ class Doctor:
             return None, str(refused)
 
     def _freed(self, partition: str) -> bool:
-        """Whether a partition that seemed frozen was only about to be freed: an end takes a moment to arrive."""
-        for _ in range(5):
-            if not self._buffer(partition).held_up:
-                return True
-            time.sleep(0.1)
-        return False
+        """Whether a partition that seemed frozen was only about to be freed, or is deleted meanwhile.
+
+        An end takes a moment to arrive.
+        """
+        with suppress(TopicMissing):
+            for _ in range(5):
+                if not self._buffer(partition).held_up:
+                    return True
+                time.sleep(0.1)
+            return False
+        return True
 
     def _coordinators(self, txn: TxnId | None) -> Iterable[int]:
         return range(self.client.coordinators()) if txn is None else (txn.coordinator,)

@@ -14,7 +14,7 @@ from eos.doctor.check import Check, CheckVerdict, care, good, not_told, unknown
 from eos.doctor.checkup import readers_not_told
 from eos.doctor.doctor import Doctor, Finding, ReaderState, summary
 from eos.doctor.traces import Trace
-from eos.errors import InvalidInput, NetworkError, Refused, Unanswered
+from eos.errors import InvalidInput, NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.transaction_stats import Buffer, OpenTransaction
@@ -105,6 +105,21 @@ def test_where_a_log_ends_too_early_healing_may_lose_rows(
 
 def test_a_partition_that_is_freed_while_we_look_is_no_finding() -> None:
     assert doctor(FakeClient([]), FakeAdmin({ROWS: [HELD, HELD, FREE]})).look([ROWS]) == []
+
+
+def test_a_partition_that_is_deleted_while_we_look_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = FakeAdmin({ROWS: [HELD]})
+    asked = admin.buffer
+
+    def deleted(topic: str) -> Buffer:
+        monkeypatch.setattr(admin, "buffer", lambda topic: there_no_longer())
+        return asked(topic)
+
+    def there_no_longer() -> Buffer:
+        raise TopicMissing(f"{ROWS} does not exist")
+
+    monkeypatch.setattr(admin, "buffer", deleted)
+    assert doctor(FakeClient([]), admin).look([ROWS]) == []
 
 
 @pytest.mark.parametrize("recovering", UNSETTLED)
