@@ -37,6 +37,9 @@ from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 
 _HOUSEKEEPING_TTL_S = 30.0
+_PAUSE_S = 0.1
+"""Between looks at a partition that may be about to be freed."""
+
 
 SILENT: Final = (Unanswered, ConnectionLost)
 """The errors of a partition that gives no answer."""
@@ -298,7 +301,7 @@ class Doctor:
             for _ in range(5):
                 if not self._buffer(partition).held_up:
                     return True
-                time.sleep(0.1)
+                time.sleep(_PAUSE_S)
             return False
         return True
 
