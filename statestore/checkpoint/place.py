@@ -6,6 +6,7 @@ Until it is whole its `metadata` is empty, and Spark starts no query on it.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -53,8 +54,21 @@ def check_free(hadoop: Hadoop, uri: str, source: str | None = None) -> None:
     raise InvalidInput(f"There is {what} at {uri}: a checkpoint is written to a new place")
 
 
-def find_checkpoints(hadoop: Hadoop, uri: str) -> Iterator[HadoopFiles]:
-    """Yield each checkpoint at a folder's address or below it, whole or begun. Not a cut, as `Hadoop.walk`."""
+def find_checkpoints(hadoop: Hadoop, uri: str, *, through_links: bool = True) -> Iterator[HadoopFiles]:
+    """Yield each checkpoint at a folder's address or below it, whole or begun. Not a cut, as `Hadoop.walk`.
+
+    Args:
+        through_links: also those behind symbolic links of this machine, which a copy follows and a deletion does not.
+
+    Raises:
+        InvalidInput: a link leads to a folder that it lies in.
+    """
+    top = hadoop.status(uri)
+    if top is not None and top.is_directory and (through_links or not _is_link(top)):
+        yield from _below(hadoop, uri, through_links, (_real(top),))
+
+
+def _below(hadoop: Hadoop, uri: str, through_links: bool, above: tuple[str, ...]) -> Iterator[HadoopFiles]:
     found: list[Status] = []
     with contextlib.suppress(NotFound):  # deleted meanwhile
         found = hadoop.list(uri)
@@ -62,16 +76,35 @@ def find_checkpoints(hadoop: Hadoop, uri: str) -> Iterator[HadoopFiles]:
         yield HadoopFiles(hadoop, uri)
         return
     for one in found:
-        if one.is_directory:
-            yield from find_checkpoints(hadoop, one.uri)
+        if not one.is_directory or (_is_link(one) and not through_links):
+            continue
+        if _is_link(one) and _real(one) in above:
+            raise InvalidInput(f"{one.uri} is a symbolic link to a folder that it lies in. Delete the link")
+        yield from _below(hadoop, one.uri, through_links, (*above, _real(one)))
+
+
+def _is_link(status: Status) -> bool:
+    """Whether it is a symbolic link. Hadoop shows its target in place of it. Only folders of a machine have links."""
+    return status.uri.startswith(("file:", "/")) and os.path.islink(status.path)
+
+
+def _real(status: Status) -> str:
+    return os.path.realpath(status.path) if status.uri.startswith(("file:", "/")) else status.uri
 
 
 def remove(hadoop: Hadoop, uri: str) -> None:
-    """Remove a checkpoint, its `metadata` last: without it, Spark would go on from the logs of one half removed."""
-    with contextlib.suppress(NotFound):
-        for one in hadoop.list(uri):
-            if one.name != METADATA:
-                hadoop.delete(one.uri, recursive=True)
+    """Remove a checkpoint, its `metadata` last: without it, Spark would go on from the logs of one half removed.
+
+    Of a symbolic link only the link goes. Hadoop deletes the links below in the same way.
+    """
+    status = hadoop.status(uri)
+    if status is None:
+        return
+    if not _is_link(status):
+        with contextlib.suppress(NotFound):
+            for one in hadoop.list(uri):
+                if one.name != METADATA:
+                    hadoop.delete(one.uri, recursive=True)
     hadoop.delete(uri, recursive=True)
 
 

@@ -96,7 +96,8 @@ def rm(
     if _existing(hadoop, uri).is_directory:
         if not recursive:
             raise InvalidInput(f"{uri} is a directory: --recursive deletes it with all below it")
-        checkpoints = [files.uri("") for files in find_checkpoints(hadoop, uri) if not is_begun(files)]
+        found = find_checkpoints(hadoop, uri, through_links=False)
+        checkpoints = [files.uri("") for files in found if not is_begun(files)]
         if checkpoints and not yes:
             _ask(checkpoints)
         for place in (*checkpoints, uri):

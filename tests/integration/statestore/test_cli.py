@@ -83,6 +83,21 @@ def test_a_file_is_listed_described_read_and_deleted(own_pack: tuple[str, Hadoop
     assert [one["name"] for one in as_json(statestore("ls", "-r", bk, "--json"))] == ["text", "none"]
 
 
+def test_rm_deletes_a_symbolic_link_and_not_the_checkpoint_behind_it(statestore: Statestore, tmp_path: Path) -> None:
+    """On Hadoop's own file:// file system, which shows a link as the folder behind it."""
+    live, old = tmp_path / "live", tmp_path / "old"
+    (live / "offsets").mkdir(parents=True)
+    (live / "metadata").write_text('{"id":"x"}')
+    old.mkdir()
+    (old / "link").symlink_to(live)
+    (old / "round").symlink_to(old)
+    for folder in (old / "link", old):
+        assert statestore("rm", "-r", f"file://{folder}")[0] == 0
+        assert not folder.is_symlink()
+        assert not folder.exists()
+        assert {path.name for path in live.iterdir()} == {"offsets", "metadata"}
+
+
 def test_usage(own_pack: tuple[str, Hadoop, Statestore], tmp_path: Path) -> None:
     bk, hadoop, statestore = own_pack
     (tmp_path / "in/deep").mkdir(parents=True)

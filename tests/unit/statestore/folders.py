@@ -52,7 +52,7 @@ class Folders:
         return len(data)
 
     def delete(self, uri: str, recursive: bool = False) -> bool:
-        if Path(uri).is_dir():
+        if Path(uri).is_dir() and not Path(uri).is_symlink():  # of a link Hadoop deletes the link
             assert recursive
             shutil.rmtree(uri)
         else:

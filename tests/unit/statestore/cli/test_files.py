@@ -1,4 +1,4 @@
-"""`statestore rm`: which checkpoints it asks about."""
+"""`statestore rm`: which checkpoints it asks about, and what it leaves."""
 
 from __future__ import annotations
 
@@ -40,3 +40,31 @@ def test_it_does_not_ask_about_a_checkpoint_that_was_only_begun(
     monkeypatch.setattr(Hadoop, "of", lambda **_: Folders())
     assert CliRunner().invoke(typer_app, ["rm", "-r", str(tmp_path / "q")]).exit_code == 0
     assert not (tmp_path / "q").exists()
+
+
+@pytest.mark.parametrize("link", ["old/link", "old/team/link", "link"])
+def test_it_deletes_a_symbolic_link_and_never_the_checkpoint_behind_it(
+    link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = checkpoint(tmp_path / "live" / "flights")
+    (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / link).symlink_to(live)
+    top = tmp_path / Path(link).parts[0]
+    monkeypatch.setattr(Hadoop, "of", lambda **_: Folders())
+    assert CliRunner().invoke(typer_app, ["rm", "-r", str(top)]).exit_code == 0
+    assert not top.exists()
+    assert not top.is_symlink()
+    assert (live / "metadata").exists()
+    assert (live / "offsets").exists()
+
+
+def test_a_link_to_a_folder_above_it_does_not_lead_round_and_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint(tmp_path / "old" / "flights")
+    (tmp_path / "old" / "again").symlink_to(tmp_path / "old")
+    monkeypatch.setattr(Hadoop, "of", lambda **_: Folders())
+    result = CliRunner().invoke(typer_app, ["rm", "-r", str(tmp_path / "old")])
+    assert str(result.exception).startswith(f"{tmp_path}/old/flights: a query's checkpoint. "), "it is named once"
+    assert CliRunner().invoke(typer_app, ["rm", "-r", "--yes", str(tmp_path / "old")]).exit_code == 0
+    assert not (tmp_path / "old").exists()

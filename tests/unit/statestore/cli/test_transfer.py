@@ -35,6 +35,24 @@ def test_a_checkpoint_below_a_folder_is_copied_by_itself(
     assert folders.written == []
 
 
+def test_a_copy_is_refused_where_a_link_leads_to_a_checkpoint_or_to_a_folder_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy follows links."""
+    (tmp_path / "live" / "offsets").mkdir(parents=True)
+    monkeypatch.setattr(Hadoop, "of", lambda **_: Folders())
+    for link, to, says in (
+        ("a", tmp_path / "live", "a is a query's checkpoint. Copy it by itself"),
+        ("b", tmp_path / "b", "x/b is a symbolic link to a folder that it lies in. Delete the link"),
+    ):
+        folder = tmp_path / link / "x"
+        folder.mkdir(parents=True)
+        (folder / link).symlink_to(to)
+        result = CliRunner().invoke(typer_app, ["cp", str(tmp_path / link), str(tmp_path / "copy")])
+        assert isinstance(result.exception, InvalidInput)
+        assert says in str(result.exception)
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the library was asked for."""
