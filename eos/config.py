@@ -81,7 +81,7 @@ class OAuth2:
     issuer_url: str
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
-    key_file: str | None = None
+    key_file: str | None = field(default=None, repr=False)
     audience: str | None = None
     scope: str | None = None
     trust_certs: str | None = None

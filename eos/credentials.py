@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from eos.config import FILE, Credentials, OAuth2, OAuth2Options, Provider
+from eos.config import FILE, Credentials, OAuth2, OAuth2Options, Provider, Tls
 from eos.errors import InvalidInput
 from eos.option_names import did_you_mean
 
@@ -30,6 +30,36 @@ def text_of(path: Path) -> str:
     except UnicodeDecodeError:
         why = "it is not UTF-8"
     raise SecretUnreadable(why)
+
+
+def is_no_path(given: str) -> bool:
+    """Whether a text in place of a path may be the secret itself: PEM, JSON, a data: URL, or a text of many lines."""
+    text = given.strip()
+    if text.startswith(FILE):
+        text = text.removeprefix(FILE).lstrip("/ ")
+    return text.startswith(("-----BEGIN", "{")) or text[:5].lower() == "data:" or any(one in text for one in "\n\r\0")
+
+
+def check_path(option: str, given: str | None) -> None:
+    """Raise InvalidInput for a secret in place of a path. The message does not show it, as one about a file would."""
+    if given is not None and is_no_path(given):
+        raise InvalidInput(
+            f"{option} must be the path of a file. It is a text such as the content of one, which is not shown here. "
+            "Write the text into a file that only the job's user may read, on every machine, and give its path."
+        )
+
+
+def tls_of(
+    trust_certs: str | None, verify_hostname: bool, certificate: str | None, key: str | None, prefix: str = ""
+) -> Tls:
+    """Return how to trust and be trusted. Args: as of `Tls`; what the names of these options begin with.
+
+    Raises:
+        InvalidInput: a certificate or a key is given as a text in place of a path.
+    """
+    for option, path in (("tls_trust_certs", trust_certs), ("tls_certificate", certificate), ("tls_key", key)):
+        check_path(f"{prefix}{option}", path)
+    return Tls(trust_certs, verify_hostname, certificate, key)
 
 
 class OAuth2Option(NamedTuple):
@@ -68,11 +98,14 @@ def credentials_of(
     """Return what these options come to; None: not given. A certificate counts where nothing else is given.
 
     Raises:
-        InvalidInput: two of token, basic and oauth2 are given, or oauth2 is wrong.
+        InvalidInput: two of token, basic and oauth2 are given, oauth2 is wrong, or a secret stands in place of a path.
     """
     given = [name for name, one in (("token", token), ("basic", basic), ("oauth2", oauth2)) if one is not None]
     if len(given) > 1:
         raise InvalidInput(f"{' and '.join(given)} are {len(given)} ways to authenticate. Give one of them.")
+    for name, text in (("token", token), ("basic", basic)):
+        if isinstance(text, str) and text.startswith(FILE):
+            check_path(name, text)
     if token is not None:
         return Credentials("token", token)
     if basic is not None:
@@ -110,7 +143,9 @@ def parse_oauth2(given: OAuth2Options) -> OAuth2:
     if key_file is not None and key_file.startswith("data:"):
         options |= _held(key_file)
     elif key_file is not None:
+        check_path("oauth2: key_file", key_file)
         options["key_file"] = key_file.removeprefix(FILE).removeprefix("//")
+    check_path("oauth2: trust_certs", options.get("trust_certs"))
     return OAuth2(**options)
 
 

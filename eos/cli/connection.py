@@ -19,7 +19,7 @@ import typer
 from eos.cli.client_conf import read_client_conf
 from eos.cli.layers import Layer, merged, of_environment, variable
 from eos.config import Cluster, Tls
-from eos.credentials import credentials_of
+from eos.credentials import credentials_of, tls_of
 from eos.errors import InvalidInput
 from eos.pulsar.net.service_url import refuse_tls_in_vain
 
@@ -137,12 +137,13 @@ def connection(
     if (said.tls_certificate is None) != (said.tls_key is None):
         raise InvalidInput("tls_certificate and tls_key belong together. Give both in one place, or neither.")
     # Refused here is what is not a way to authenticate.
+    _tls(said)
     credentials_of(said.token, said.basic, said.oauth2, said.tls_certificate)
     return ConnectionSettings(by_option, merged(layers[:2]), said)
 
 
 def _tls(said: Layer) -> Tls:
-    return Tls(said.tls_trust_certs, said.tls_verify_hostname is not False, said.tls_certificate, said.tls_key)
+    return tls_of(said.tls_trust_certs, said.tls_verify_hostname is not False, said.tls_certificate, said.tls_key)
 
 
 def connecting(command: Callable[..., None]) -> Callable[..., None]:

@@ -34,10 +34,10 @@ class Layer:
     token: str | None = field(default=None, repr=False)
     basic: str | None = field(default=None, repr=False)
     oauth2: str | None = field(default=None, repr=False)
-    tls_trust_certs: str | None = None
+    tls_trust_certs: str | None = field(default=None, repr=False)
     tls_verify_hostname: bool | None = None
-    tls_certificate: str | None = None
-    tls_key: str | None = None
+    tls_certificate: str | None = field(default=None, repr=False)
+    tls_key: str | None = field(default=None, repr=False)
     subscription_prefix: str | None = None
 
     @property

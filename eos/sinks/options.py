@@ -24,11 +24,10 @@ from eos.config import (
     KeyHash,
     OAuth2Options,
     Provider,
-    Tls,
     Token,
     name_of,
 )
-from eos.credentials import credentials_of
+from eos.credentials import credentials_of, tls_of
 from eos.delivery.row_writer import WriteSettings
 from eos.errors import InvalidInput
 from eos.metrics.batch import Observers
@@ -80,10 +79,10 @@ class SinkOptions:
     token: Token | None = field(default=None, repr=False)
     basic: str | None = field(default=None, repr=False)
     oauth2: OAuth2Options | None = field(default=None, repr=False)
-    tls_trust_certs: str | None = None
+    tls_trust_certs: str | None = field(default=None, repr=False)
     tls_verify_hostname: bool = True
-    tls_certificate: str | None = None
-    tls_key: str | None = None
+    tls_certificate: str | None = field(default=None, repr=False)
+    tls_key: str | None = field(default=None, repr=False)
     listener_name: str | None = None
     subscription_prefix: str | None = None
     admin_url: str | None = None
@@ -115,10 +114,11 @@ class SinkOptions:
     def cluster(self, service_url: str) -> Cluster:
         """Return how to reach the cluster with these options.
 
-        Raises InvalidInput for two ways to authenticate, for a function that can't be pickled, for a user in the
-        service URL, and for a TLS option where neither the service URL nor `admin_url` asks for TLS.
+        Raises InvalidInput for two ways to authenticate, for a function that can't be pickled, for a secret in place of
+        a path, for a user in the service URL, and for a TLS option where neither the service URL nor `admin_url` asks
+        for TLS.
         """
-        tls = Tls(self.tls_trust_certs, self.tls_verify_hostname, self.tls_certificate, self.tls_key)
+        tls = tls_of(self.tls_trust_certs, self.tls_verify_hostname, self.tls_certificate, self.tls_key)
         refuse_tls_in_vain(tls, service_url, self.admin_url)
         return Cluster(
             service_url=service_url,

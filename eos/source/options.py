@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from eos.config import MOST_S, Cluster, KeyFiles, Tls
-from eos.credentials import credentials_of
+from eos.credentials import credentials_of, tls_of
 from eos.errors import InvalidInput
 from eos.history.offload.location import OffloadLocation, offload_location
 from eos.option_names import did_you_mean, same_name, spelling_key
@@ -171,7 +171,7 @@ class _Read:
     def tls(self, prefix: str = "") -> Tls:
         """Return the options of TLS whose names begin with this prefix."""
         certs, certificate, key = (self.text(f"{prefix}tls_{name}") for name in ("trust_certs", "certificate", "key"))
-        return Tls(certs, self.flag(f"{prefix}tls_verify_hostname", True), certificate, key)
+        return tls_of(certs, self.flag(f"{prefix}tls_verify_hostname", True), certificate, key, prefix)
 
     def one_of(self, name: str, words: tuple[str, ...]) -> str:
         """Return an option that is one of some words; the first is the default."""

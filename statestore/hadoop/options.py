@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eos.config import FILE
+from eos.credentials import is_no_path
 from statestore.errors import InvalidInput
 
 PREFIX = "fs.bk."
@@ -28,7 +30,7 @@ class HadoopOption:
     Attributes:
         kind: "count" (an integer, 0 or more), "size" (an integer, 1 or more), "share" (0 to 1), "path" (of a znode),
             "digest", "peers" or "access" (one of some words), "shown" (what a client shows ZooKeeper, or
-            file:PATH of that) or "text".
+            file:PATH of that), "file" (the path of one) or "text".
         default: as text; what the jar takes when the option is not set.
         meaning: one phrase, with the unit.
     """
@@ -73,8 +75,8 @@ OPTIONS: Mapping[str, HadoopOption] = {
     ),
     "zookeeper-readers": HadoopOption("text", "", "other users that may read: digest:user:hash, separated by commas"),
     "tls": HadoopOption("peers", "none", "servers to which the client speaks TLS (zookeeper, bookies or all)"),
-    "tls.trust-certs": HadoopOption("text", "", "PEM file of the authorities that signed their certificates"),
-    "tls.certificate": HadoopOption("text", "", "PEM file of a client certificate and its key, where they demand one"),
+    "tls.trust-certs": HadoopOption("file", "", "PEM file of the authorities that signed their certificates"),
+    "tls.certificate": HadoopOption("file", "", "PEM file of a client certificate and its key, where they demand one"),
 }
 
 
@@ -116,6 +118,11 @@ def _check(name: str, text: str) -> None:
 
 def _check_value(name: str, option: HadoopOption, text: str) -> None:
     expected = ""
+    if (option.kind == "file" or text.startswith(FILE)) and is_no_path(text):
+        raise InvalidInput(
+            f"{name} must name a file. It is a text such as the content of one, which is not shown here. Write the "
+            "text into a file that only the job's user may read, on the machines of driver and executors"
+        )
     if option.kind in ("count", "size"):
         least = 1 if option.kind == "size" else 0
         if not (text.isascii() and text.isdigit() and int(text) >= least):

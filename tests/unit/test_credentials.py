@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import pytest
 
+import eos
+from eos.cli.connection import connection
 from eos.config import Credentials, OAuth2
 from eos.credentials import credentials_of, parse_oauth2
 from eos.errors import InvalidInput
+from eos.sinks.options import SinkOptions, checked
+from eos.source.options import parse_options
+from statestore.errors import InvalidInput as InvalidOfState
+from statestore.hadoop.options import checked as checked_for_hadoop
+from tests.unit.statestore.hadoop.test_session import Builder
 
 ISSUER, SECRET = "https://issuer.example.com/realm", "s3cr3t"
 OWN = {"issuer_url": ISSUER, "client_id": "etl", "client_secret": SECRET}
@@ -107,3 +116,108 @@ def test_wrong_options_of_oauth2_are_named_and_their_values_are_not_shown(given:
 
 def test_the_secret_is_in_no_repr() -> None:
     assert SECRET not in f"{PARSED!r} {PARSED} {Credentials('token', PARSED)!r}"
+
+
+TLS_URL = "pulsar+ssl://localhost:6651"
+TLS = {"tls_certificate": "/c.pem", "tls_key": "/k.pem"}
+PEM = f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----\n"
+TEXTS = [
+    PEM,
+    f"\n {PEM}",
+    PEM.replace("\n", ""),
+    PEM.replace("PRIVATE KEY", "CERTIFICATE"),
+    f"Bag Attributes\n{PEM}",
+    json.dumps({"client_id": "me", "client_secret": SECRET}),
+    f"DATA:application/json;base64,{SECRET}",
+    f"Data:,{SECRET}",
+]
+"""What somebody may give in place of a path: what stands in such a file, or Pulsar's other way to give a key."""
+
+_OF_TLS = ("tls_trust_certs", "tls_certificate", "tls_key")
+_OAUTH2 = ("key_file", "privateKey", "private_key", "trust_certs", "trustCertsFilePath")
+
+
+def _oauth2(name: str, text: str) -> dict[str, str]:
+    own = OWN if name.startswith("trust") else {"issuer_url": ISSUER}
+    return own | {name: text}
+
+
+def _read(**given: str) -> object:
+    return parse_options({"service.url": TLS_URL, "topic": "t", **given}, "batch")
+
+
+def _configured(name: str, text: str) -> object:
+    return eos.configure_spark(Builder(), service_url=TLS_URL, options=TLS | {name: text})
+
+
+def _sunk(**given: Any) -> object:
+    return checked(SinkOptions(name="n", topic="t", **given)).cluster(TLS_URL)
+
+
+def _on_the_command_line(name: str, text: str) -> object:
+    given: dict[str, Any] = TLS | {name: text}
+    return connection(**given)
+
+
+def _for_bookies(name: str, text: str) -> object:
+    return _read(**{"bookie.tls": "true"} | {f"bookie.{one}": path for one, path in (TLS | {name: text}).items()})
+
+
+def _each(said: str, names: Iterable[str], put: Callable[[str, str], object]) -> dict[str, Callable[[str], object]]:
+    return {f"{said} {name}": partial(put, name) for name in names}
+
+
+OFFLOADED = {"offload.url": "s3://b", "read.from": "auto", "admin.url": "http://h:80"}
+PLACES: dict[str, Callable[[str], object]] = {
+    **_each("oauth2", _OAUTH2, lambda name, text: parse_oauth2(_oauth2(name, text))),
+    **_each("eos.sink", _OF_TLS, lambda name, text: _sunk(**TLS | {name: text})),
+    **_each("source", _OF_TLS, lambda name, text: _read(**TLS | {name: text})),
+    **_each("source bookie", _OF_TLS, _for_bookies),
+    **_each("configure_spark", _OF_TLS, _configured),
+    **_each("command", _OF_TLS, _on_the_command_line),
+    "token": lambda text: _read(token=f"file:{text}"),
+    "basic": lambda text: _read(basic=f"file://{text}"),
+    "decryption_keys": lambda text: _read(decryption_keys=json.dumps({"k": f"file:{text}"})),
+    "encryption_keys": lambda text: _sunk(encryption_keys={"k": f"file:{text}"}),
+    "offload.credentials": lambda text: _read(**OFFLOADED, **{"offload.credentials": f"file:{text}"}),
+    **_each(
+        "fs.bk.",
+        ("tls.trust-certs", "tls.certificate"),
+        lambda name, text: checked_for_hadoop({f"fs.bk.{name}": text}),
+    ),
+    **_each(
+        "file of fs.bk.",
+        ("password", "zookeeper-auth"),
+        lambda name, text: checked_for_hadoop({f"fs.bk.{name}": f"file:{text}"}),
+    ),
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_secret_in_place_of_a_path_is_refused_and_not_shown(
+    place: str, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises((InvalidInput, InvalidOfState)) as told:
+        PLACES[place](text)
+    shown = [repr(told.value), str(told.value), *caplog.messages]
+    error = told.value.__cause__ or told.value.__context__
+    while error is not None:
+        shown.append(str(error))
+        error = error.__cause__ or error.__context__
+    assert SECRET not in "".join(shown)
+
+
+@pytest.mark.parametrize("place", [place for place in PLACES if place.startswith(("oauth2", "eos.sink", "source"))])
+def test_a_path_is_a_path(place: str) -> None:
+    for path in ("/etc/pulsar/key.pem", "key.json", "file:key.json", "../data/{host}.pem"):
+        PLACES[place](path)
+
+
+@pytest.mark.parametrize("name", _OF_TLS)
+def test_a_secret_of_another_type_is_not_shown_either(name: str) -> None:
+    given: dict[str, Any] = {**TLS, name: PEM.encode()}
+    with pytest.raises(InvalidInput, match=f"{name}= is bytes. It must be str") as told:
+        _sunk(**given)
+    assert SECRET not in str(told.value)
+    assert SECRET not in repr(SinkOptions(name="n", **given))

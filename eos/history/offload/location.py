@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from eos.config import FILE
-from eos.credentials import SecretUnreadable, text_of
+from eos.credentials import SecretUnreadable, check_path, text_of
 from eos.errors import InvalidInput
 from eos.history.offload import OffloadUnavailable
 from eos.history.offload.stored_object import storage_errors
@@ -107,7 +107,9 @@ def offload_location(url: str, credentials: str = "", *, option: str = "offload.
     if at.scheme != "file" and (not at.hostname or (azure and not at.username)):
         raise InvalidInput(f"{option}={url!r} lacks the bucket, the container with its account, or the host.")
     _refuse_others(dict(parse_qsl(at.query, keep_blank_values=True)), kind.query, f"the URL of {option}")
-    if credentials and not credentials.startswith(FILE):
+    if credentials.startswith(FILE):
+        check_path("offload.credentials", credentials)
+    elif credentials:
         _refuse_others(_object(credentials), kind.credentials, f"offload.credentials for {at.scheme}")
     return OffloadLocation(url, credentials)
 

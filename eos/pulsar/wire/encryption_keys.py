@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eos.config import FILE, EncryptionKeys, KeyFiles
-from eos.credentials import SecretUnreadable, text_of
+from eos.credentials import SecretUnreadable, check_path, text_of
 from eos.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def _where(option: str, name: str) -> str:
 
 
 def _read(where: str, path: str) -> str:
+    check_path(where, path)
     try:
         return text_of(Path(path))
     except SecretUnreadable as why:

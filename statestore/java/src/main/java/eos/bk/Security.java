@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.regex.Pattern;
 import javax.net.ssl.SSLException;
 import org.apache.bookkeeper.conf.ClientConfiguration;
 import org.apache.hadoop.conf.Configuration;
@@ -30,6 +31,9 @@ final class Security {
     static final String TRUST_CERTS = P + "tls.trust-certs";
     static final String CERTIFICATE = P + "tls.certificate";
     private static final String FILE = "file:";
+    /** A secret in place of the path of its file, as {@code is_no_path} of Python knows it. */
+    private static final Pattern NO_PATH = Pattern.compile("^\\s*(-----BEGIN|\\{|(?i:data:))|[\n\r\0]");
+
     private static final String DIGEST = "digest";
     private static final Set<String> ACCESSES = Set.of("", "creator", "open");
     private static final Set<String> PEERS = Set.of("none", "zookeeper", "bookies", "all");
@@ -99,8 +103,8 @@ final class Security {
         if (!text.startsWith(FILE)) {
             return text;
         }
+        mustBeReadable(name, text.substring(FILE.length()));
         Path file = Path.of(text.substring(FILE.length()));
-        mustBeReadable(name, file.toString());
         String held = Files.readString(file, StandardCharsets.UTF_8).trim();
         if (held.isEmpty()) {
             throw invalid(name + " is in " + file + ", and that file is empty");
@@ -109,6 +113,9 @@ final class Security {
     }
 
     private static void mustBeReadable(String name, String file) throws Failed {
+        if (NO_PATH.matcher(file).find()) {
+            throw invalid(name + " must name a file. It is a text such as the content of one, which is not shown here");
+        }
         if (!Files.isRegularFile(Path.of(file)) || !Files.isReadable(Path.of(file))) {
             throw invalid(name + " names " + file + ", which is no file that this process can read; "
                     + "it must be on the machines of driver and executors");
