@@ -22,6 +22,7 @@ from eos.spark.jar import (
     hiding,
     how_to_get_it,
     refuse_overriding_arguments,
+    settings_before,
     shipped_jar,
     with_jar,
 )
@@ -76,12 +77,14 @@ def configure_spark(
     jar = shipped_jar()
     if jar is None:
         raise InvalidInput(how_to_get_it())
-    if not driver_has_jar():
+    jvm_runs = driver_has_jar()
+    if not jvm_runs:
         refuse_overriding_arguments()
         for secret in _SECRETS:
             _refuse_to_show(secret, str(named.get(secret, "")))
     prefix = f"spark.sql.catalog.{catalog}"
-    settings = {**FILE_SYSTEM, **with_jar(builder, str(jar)), **hiding(builder, *_HIDDEN), prefix: CLASS}
+    before = settings_before(builder, jvm_runs)
+    settings = {**FILE_SYSTEM, **with_jar(before, str(jar)), **hiding(before, *_HIDDEN), prefix: CLASS}
     settings |= {f"{prefix}.{name}": value for name, value in named.items()}
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -10,6 +10,7 @@ import atexit
 import os
 import re
 import shlex
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cache
 from importlib import resources
@@ -73,27 +74,50 @@ def _copied() -> Path:
     return kept.enter_context(resources.as_file(_resource()))
 
 
-def with_jar(builder: Any, jar: str) -> dict[str, str]:
-    """Return the settings by which a session gets the jar; what the builder and Spark's defaults list is kept.
+def settings_before(builder: Any, jvm_runs: bool) -> dict[str, str]:
+    """Return the settings that a session gets without ours: the builder's, over those that the builder replaces.
 
-    Args: a builder of sessions; the jar.
+    Args: a builder of sessions; whether the driver's JVM runs already. Then it has what the command line of
+        spark-submit and `spark-defaults.conf` say. Raises InvalidInput for what is not a builder.
     """
-    already, defaults = settings_of(builder), default_settings()
-    return {
-        name: _appended(already.get(name, defaults.get(name, "")), jar, separator) for name, separator in _LISTS.items()
-    }
+    given = settings_of(builder)
+    return (_jvm_settings() if jvm_runs else default_settings()) | given
 
 
-def hiding(builder: Any, *words: str) -> dict[str, str]:
-    """Return the setting by which Spark's UI and event log hide settings whose names have one of these words, too."""
-    now = settings_of(builder).get(_REDACTION, default_settings().get(_REDACTION, _SECRETS))
+def with_jar(before: Mapping[str, str], jar: str) -> dict[str, str]:
+    """Return the settings by which a session gets the jar; what is listed before is kept.
+
+    Args: what `settings_before` returned; the jar.
+    """
+    return {name: _appended(before.get(name, ""), jar, separator) for name, separator in _LISTS.items()}
+
+
+def hiding(before: Mapping[str, str], *words: str) -> dict[str, str]:
+    """Return the setting by which Spark's UI and event log hide settings whose names have one of these words, too.
+
+    Args: what `settings_before` returned; the words.
+    """
+    now = before.get(_REDACTION, _SECRETS)
     more = [word for word in words if word not in now]
     return {_REDACTION: "|".join([now, *more])} if more else {}
 
 
 def settings_of(builder: Any) -> dict[str, str]:
-    """Return what a builder of sessions was given so far."""
-    return {name: str(value) for name, value in builder._options.items()}
+    """Return what a builder of sessions was given so far. Raises InvalidInput for what is not a builder."""
+    given = getattr(builder, "_options", None)
+    if not isinstance(given, dict):
+        kind = builder if isinstance(builder, type) else type(builder)
+        raise InvalidInput(
+            f"{kind.__name__} is not a builder of sessions, and nothing is configured. Give SparkSession.builder, "
+            "before getOrCreate() is called."
+        )
+    return {name: str(value) for name, value in given.items()}
+
+
+def _jvm_settings() -> dict[str, str]:
+    from pyspark import SparkConf
+
+    return dict(SparkConf().getAll())
 
 
 def driver_has_jar() -> bool:
@@ -154,4 +178,5 @@ def settings_in(file: Path) -> dict[str, str]:
 
 def _appended(parts: str, jar: str, separator: str) -> str:
     listed = [part for part in parts.split(separator) if part]
-    return separator.join(listed if jar in listed else [*listed, jar])
+    paths = [part.removeprefix("file:").removeprefix("//") for part in listed]  # spark-submit makes URLs of them
+    return separator.join(listed if jar in paths else [*listed, jar])

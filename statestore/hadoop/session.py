@@ -12,10 +12,10 @@ import eos.errors
 from eos.spark.capabilities import require_pyspark
 from eos.spark.jar import (
     FILE_SYSTEM,
-    default_settings,
     driver_has_jar,
     hiding,
     refuse_overriding_arguments,
+    settings_before,
     settings_of,
     with_jar,
 )
@@ -54,19 +54,24 @@ def configure_spark(builder: Any, *, options: Mapping[str, object] | None = None
     """
     jar = str(jar_path())
     given = checked(options or {})
-    already = settings_of(builder)
+    try:
+        already = settings_of(builder)
+    except eos.errors.InvalidInput as error:
+        raise InvalidInput(str(error)) from error
     ours = checked({name.removeprefix(HADOOP): value for name, value in already.items() if _is_ours(name)}) | given
     settings = dict(FILE_SYSTEM)
     settings |= {HADOOP + name: value for name, value in given.items()}
     try:
-        if not driver_has_jar():
+        jvm_runs = driver_has_jar()
+        if not jvm_runs:
             refuse_overriding_arguments()
             _refuse_to_show(ours.get(PREFIX + _SHOWN, ""))
     except eos.errors.InvalidInput as error:
         raise InvalidInput(str(error)) from error
-    settings |= with_jar(builder, jar)
-    if PREFIX + _SHOWN in ours or f"{HADOOP}{PREFIX}{_SHOWN}" in default_settings():
-        settings |= hiding(builder, _SHOWN)
+    before = settings_before(builder, jvm_runs)
+    settings |= with_jar(before, jar)
+    if PREFIX + _SHOWN in ours or f"{HADOOP}{PREFIX}{_SHOWN}" in before:
+        settings |= hiding(before, _SHOWN)
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder

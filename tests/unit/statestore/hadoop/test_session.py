@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+import eos
 from eos.spark import jar
 from statestore import InvalidInput, JarMissing, configure_spark
 from statestore.hadoop import session as spark
@@ -133,11 +136,16 @@ def test_a_missing_jar_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> N
         jar_path()
 
 
-class Jvm:
-    """A driver's JVM that has loaded the jar, or has not."""
+class Pair:
+    def __init__(self, name: str, value: str) -> None:
+        self._1, self._2 = lambda: name, lambda: value
 
-    def __init__(self, has_jar: bool) -> None:
-        self.has_jar = has_jar
+
+class Jvm:
+    """A driver's JVM that has loaded the jar, or has not, and what spark-submit has put into it."""
+
+    def __init__(self, has_jar: bool, submitted: Mapping[str, str] | None = None) -> None:
+        self.has_jar, self.submitted = has_jar, submitted or {}
         self.java = self.lang = self.Thread = self.Class = self
 
     def currentThread(self) -> Jvm:  # noqa: N802
@@ -146,18 +154,25 @@ class Jvm:
     def getContextClassLoader(self) -> Jvm:  # noqa: N802
         return self
 
+    def SparkConf(self, load_defaults: bool) -> Jvm:  # noqa: N802
+        assert load_defaults, "else the properties of the JVM are not there"
+        return self
+
+    def getAll(self) -> list[Pair]:  # noqa: N802
+        return [Pair(name, value) for name, value in self.submitted.items()]
+
     def forName(self, name: str, initialise: bool, loader: Jvm) -> None:  # noqa: N802
         if not self.has_jar:
             raise RuntimeError("ClassNotFoundException")
 
 
-def running_driver(monkeypatch: pytest.MonkeyPatch, has_jar: bool) -> None:
+def running_driver(monkeypatch: pytest.MonkeyPatch, has_jar: bool, submitted: Mapping[str, str] | None = None) -> None:
     from pyspark import SparkContext
 
     monkeypatch.undo()
     monkeypatch.setattr(spark, "jar_path", lambda: Path(JAR))
     monkeypatch.setattr(SparkContext, "_gateway", object())
-    monkeypatch.setattr(SparkContext, "_jvm", Jvm(has_jar))
+    monkeypatch.setattr(SparkContext, "_jvm", Jvm(has_jar, submitted))
     monkeypatch.setattr(SparkContext, "_ensure_initialized", lambda: None)
 
 
@@ -171,6 +186,31 @@ def test_a_driver_that_runs_with_the_jar_is_fine_whatever_its_arguments_were(mon
     running_driver(monkeypatch, has_jar=True)
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {JAR} pyspark-shell")
     assert made(Builder())["spark.jars"] == JAR
+
+
+SUBMITTED = {
+    "spark.jars": f"file://{JAR},file:///job/postgresql.jar",
+    "spark.driver.extraClassPath": f"{JAR}{os.pathsep}/job/mine.jar",
+    "spark.executor.extraClassPath": "/opt/hadoop-aws.jar",
+    "spark.redaction.regex": "(?i)secret|vaultid",
+    "spark.hadoop.fs.bk.zookeeper-auth": "file:/x",
+}
+
+
+@pytest.mark.parametrize("call", [configure_spark, partial(eos.configure_spark, service_url="pulsar://h:6650")])
+def test_what_the_command_line_of_spark_submit_says_is_kept(
+    call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is set on the builder replaces it."""
+    running_driver(monkeypatch, has_jar=True, submitted=SUBMITTED)
+    monkeypatch.setattr("eos.by_name.session.shipped_jar", lambda: Path(JAR))
+    settings = call(Builder())._options
+    assert settings["spark.jars"] == SUBMITTED["spark.jars"]
+    assert settings["spark.driver.extraClassPath"] == SUBMITTED["spark.driver.extraClassPath"]
+    assert settings["spark.executor.extraClassPath"] == f"/opt/hadoop-aws.jar{os.pathsep}{JAR}"
+    assert settings["spark.redaction.regex"].startswith("(?i)secret|vaultid|")
+    settings = call(Builder(**{"spark.jars": "a.jar"}))._options
+    assert settings["spark.jars"] == f"a.jar,{JAR}", "the builder wins over the command line, as without this call"
 
 
 def test_what_a_new_jvm_says_does_not_come_between_what_was_asked_for(
