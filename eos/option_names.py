@@ -51,6 +51,38 @@ def same_name(
     return found
 
 
+def as_texts(given: object) -> dict[str, str]:
+    """Return options as Spark's readers take them: a number and a boolean by their text.
+
+    Raises InvalidInput: they are not a mapping of names, or a value has no such text. The message does not show the
+    value, which may be a secret.
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"options= is {type(given).__name__}. It must be a dict of options by name.")
+    found = {}
+    for name, value in given.items():
+        if not isinstance(name, str):
+            raise InvalidInput(f"The name of an option is {type(name).__name__}. It must be a str.")
+        if not isinstance(value, str | bool | int | float):
+            raise InvalidInput(
+                f"{name}= is {type(value).__name__}. It must be a text, a number, or True or False. Leave the option "
+                "out for its default."
+            )
+        found[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found
+
+
+def refuse_parameters(options: Mapping[str, object], parameters: Mapping[str, str]) -> None:
+    """Raise InvalidInput for an option that the function takes as a parameter. The option would replace it in silence.
+
+    Args: the options, their names in any spelling; {an option: the parameter for it}.
+    """
+    by_key = {spelling_key(name): parameter for name, parameter in parameters.items()}
+    for name in options:
+        if parameter := by_key.get(spelling_key(name)):
+            raise InvalidInput(f"options= has {name!r}, which would replace {parameter}=. Give {parameter}= alone.")
+
+
 def plain_value_format(value: object) -> object:
     """Return a value of `value_format` in one spelling: "bytes", as the source says, is "raw", as the sink says."""
     return "raw" if isinstance(value, str) and value.lower() in ("raw", "bytes") else value

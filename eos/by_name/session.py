@@ -13,7 +13,7 @@ from eos.by_name.options import for_reading
 from eos.config import FILE
 from eos.credentials import parse_oauth2
 from eos.errors import InvalidInput
-from eos.option_names import same_name, spelling_key
+from eos.option_names import as_texts, refuse_parameters, same_name, spelling_key
 from eos.source.table import OPTIONS, SYNONYMS
 from eos.spark.capabilities import Capability, require
 from eos.spark.jar import (
@@ -23,6 +23,7 @@ from eos.spark.jar import (
     how_to_get_it,
     refuse_overriding_arguments,
     settings_before,
+    settings_of,
     shipped_jar,
     with_jar,
 )
@@ -41,7 +42,7 @@ def configure_spark(
     service_url: str,
     admin_url: str | None = None,
     catalog: str = "pulsar",
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, str | int | float | bool] | None = None,
 ) -> Any:
     """Let a new session have a cluster's topics as tables, such as `pulsar.public.default.flights`.
 
@@ -49,7 +50,7 @@ def configure_spark(
 
     The session also gets the jar of this package, so the file system `bk://` is there too. For the options of `bk://`
     call `statestore.configure_spark` on the same builder, before or after this call. For a second cluster call this
-    again, with another name.
+    again, with another name of the catalog.
 
     Args:
         builder: `SparkSession.builder`, with all other settings of the session.
@@ -64,15 +65,18 @@ def configure_spark(
         The builder.
 
     Raises:
-        InvalidInput: an option is wrong, a secret is given as a text that others could see, the jar is missing, or the
-            JVM of the driver runs already without the jar, so that it is too late to add it.
+        InvalidInput: an option is wrong, a secret is given as a text that others could see, the jar is missing, a
+            catalog of this name has other options already, or the JVM of the driver runs already without the jar, so
+            that it is too late to add it.
         SparkLacks: Spark is older than 4.0.
     """
     require(Capability.PYTHON_SOURCES, "The catalog", "Nothing is configured. foreachBatch(eos.sink(…)) needs none.")
-    if not _NAME.fullmatch(catalog):
+    if not isinstance(catalog, str) or not _NAME.fullmatch(catalog):
         raise InvalidInput(f"{catalog!r} is not a name for a catalog. Write letters, digits and underscores.")
-    given = {"service.url": service_url, **({} if admin_url is None else {"admin.url": admin_url}), **(options or {})}
-    named = same_name(given, [option.name for option in OPTIONS], SYNONYMS)
+    more = as_texts({} if options is None else options)
+    refuse_parameters(more, {"service.url": "service_url", "admin.url": "admin_url"})
+    addresses = {"service.url": service_url} | ({} if admin_url is None else {"admin.url": admin_url})
+    named = same_name(as_texts(addresses) | more, [option.name for option in OPTIONS], SYNONYMS)
     _check(named)
     jar = shipped_jar()
     if jar is None:
@@ -82,10 +86,11 @@ def configure_spark(
         refuse_overriding_arguments()
         for secret in _SECRETS:
             _refuse_to_show(secret, str(named.get(secret, "")))
-    prefix = f"spark.sql.catalog.{catalog}"
     before = settings_before(builder, jvm_runs)
-    settings = {**FILE_SYSTEM, **with_jar(before, str(jar)), **hiding(before, *_HIDDEN), prefix: CLASS}
-    settings |= {f"{prefix}.{name}": value for name, value in named.items()}
+    prefix = f"spark.sql.catalog.{catalog}"
+    ours = {prefix: CLASS} | {f"{prefix}.{name}": value for name, value in named.items()}
+    _refuse_mixture(prefix, ours, settings_of(builder), before if jvm_runs else {})
+    settings = {**FILE_SYSTEM, **with_jar(before, str(jar)), **hiding(before, *_HIDDEN), **ours}
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder
@@ -107,13 +112,15 @@ def register(spark: SparkSession, name: str = "pulsar") -> None:
         name: what `format` calls it.
 
     Raises:
-        InvalidInput: it is not a name, a data source of a jar has it already, or Spark is older than 4.0, which has no
-            data sources in Python.
+        InvalidInput: it is not a name, there is no session, a data source of a jar has the name already, or Spark is
+            older than 4.0, which has no data sources in Python.
     """
     require(Capability.PYTHON_SOURCES, 'format("pulsar")', "Nothing is registered. eos.sink and eos.write need none.")
     from eos.by_name.data_source import named  # its base class came with that capability
 
-    if not _NAME.fullmatch(name):
+    if getattr(spark, "dataSource", None) is None:
+        raise InvalidInput(f"spark= is {type(spark).__name__}. Give the session. Nothing is registered.")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} is not a name for a data source. Write letters, digits and underscores.")
     try:
         spark.dataSource.register(named(name))
@@ -126,6 +133,33 @@ def register(spark: SparkSession, name: str = "pulsar") -> None:
             'name, such as eos.register(spark, "pulsar_eos"), and read by format("pulsar_eos"). Or take that jar off '
             "the classpath (spark.jars, spark.jars.packages)."
         ) from error
+
+
+def _session_settings() -> dict[str, str]:
+    """Return the settings of the session to which `getOrCreate` would add those of the builder; {} where none is."""
+    session: Any = SparkSession._instantiatedSession
+    return {} if session is None or session._sc._jsc is None else dict(session.conf.getAll)
+
+
+def _refuse_mixture(prefix: str, ours: Mapping[str, str], builder: Mapping[str, str], jvm: Mapping[str, str]) -> None:
+    """Refuse a name that has other settings already. Each that is not replaced would count for this cluster too.
+
+    The builder replaces the settings of the JVM one by one. So only those count that are left.
+    """
+    others = {name for name in _of_catalog(prefix, jvm) if name not in ours}
+    for there in (_of_catalog(prefix, builder), _of_catalog(prefix, _session_settings())):
+        if there:
+            others |= {name for name in there.keys() | ours.keys() if there.get(name) != ours.get(name)}
+    if others:
+        raise InvalidInput(
+            f"There is a catalog {prefix.rpartition('.')[2]!r} already, and it differs in {', '.join(sorted(others))}. "
+            "The settings of two clusters would be mixed. Nothing is configured. Choose another name by catalog=, or "
+            "give all options in one call, on a new builder and without a session that has this catalog."
+        )
+
+
+def _of_catalog(prefix: str, settings: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in settings.items() if name == prefix or name.startswith(f"{prefix}.")}
 
 
 def _check(given: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from eos.by_name.session import register
 from eos.errors import InvalidInput
 from eos.inspect.tables import listed
-from eos.option_names import same_name
+from eos.option_names import as_texts, refuse_parameters, same_name
 from eos.pulsar.net.client import Client
 from eos.source.options import parse_options
 from eos.source.value_schema import typed
@@ -26,7 +26,7 @@ def catalog(
     service_url: str,
     *,
     namespaces: Iterable[str] = ("public/default",),
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, str | int | float | bool] | None = None,
 ) -> list[str]:
     """Make a temporary view of each topic, named `tenant/namespace/topic`, and return the sorted names.
 
@@ -38,7 +38,7 @@ def catalog(
     Args:
         spark: the session that gets the views. A view of the same name is replaced.
         service_url: "pulsar://host:6650" or "pulsar+ssl://host:6651".
-        namespaces: the namespaces of the topics. Default: public/default.
+        namespaces: the namespaces of the topics, or a single one. Default: public/default.
         options: further options of a batch read by the source, such as token, or valueFormat. Default: none.
 
     Raises:
@@ -46,9 +46,14 @@ def catalog(
             takes them for one name. Then no view is made.
         NetworkError: the cluster can't be reached.
     """
-    given = same_name({_OF_CLUSTER: service_url, **(options or {})}, (_OF_CLUSTER, _VALUE_FORMAT))
+    if not isinstance(namespaces, Iterable):
+        raise InvalidInput(f'namespaces= is {type(namespaces).__name__}. Give a list of such as "public/default".')
+    more = as_texts({} if options is None else options)
+    refuse_parameters(more, {_OF_CLUSTER: "service_url"})
+    given = same_name(as_texts({_OF_CLUSTER: service_url}) | more, (_OF_CLUSTER, _VALUE_FORMAT))
     with Client(parse_options({**given, "topic": "any"}, "batch").cluster) as client:
-        found = [topic for namespace in namespaces for topic in listed(client, namespace) if _is_readable(topic)]
+        wanted = [namespaces] if isinstance(namespaces, str) else namespaces
+        found = [topic for namespace in wanted for topic in listed(client, namespace) if _is_readable(topic)]
         _refuse_one_name_for_two(spark, found)
         schemas = {topic: typed(topic, client.schema(topic)) for topic in found}
     register(spark, _SOURCE)

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from eos.config import name_of
+from eos.errors import InvalidInput
 from eos.metrics.batch import FinishedBatch
 from eos.metrics.source_report import PartitionLag, SourceReport, report_of
 from eos.steps import Step
@@ -165,5 +166,14 @@ def listener(*then: Callable[[Progress], object]) -> ProgressListener:
         then: functions that are called in turn for each micro-batch, in a thread of Spark's listeners, such as
             `PrometheusMetrics().on_progress`. Default: `eos.metrics.progress.tell`, a line of level INFO by the logger
             `eos.progress`. The logger writes an error of one, which reaches neither the query nor another function.
+
+    Raises:
+        InvalidInput: one of them can't be called.
     """
+    for one in then:
+        if not callable(one):
+            raise InvalidInput(
+                f"eos.listener() was given {type(one).__name__}, which can't be called. Give functions, each by "
+                "itself: eos.listener(one, other)."
+            )
     return ProgressListener(then or (tell,))

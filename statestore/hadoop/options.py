@@ -89,6 +89,8 @@ def checked(options: Mapping[str, object]) -> dict[str, str]:
     Raises:
         InvalidInput: an option that does not exist, with the nearest that does, or a value of the wrong kind.
     """
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise InvalidInput(f"options= must be a dict of options by name, such as {{'{PREFIX}ensemble': 3}}")
     found = {}
     for name, value in options.items():
         text = str(value).lower() if isinstance(value, bool) else str(value).strip()

@@ -5,15 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import re
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import eos
 from eos.by_name import session
 from eos.credentials import OAUTH2
 from eos.errors import InvalidInput
+from statestore.errors import InvalidInput as InvalidOfState
 from statestore.hadoop import session as statestore_session
 from tests.unit.statestore.hadoop.test_session import JAR, Builder
 
@@ -98,6 +102,113 @@ def test_what_is_wrong_or_would_be_seen_is_refused(wrong: dict[str, Any], words:
     assert "pa55word" not in str(refused.value)
     assert KEY not in str(refused.value)
     assert builder._options == {}
+
+
+STAGING: dict[str, Any] = {
+    "service_url": "pulsar://staging:6650",
+    "admin_url": "http://staging:8080",
+    "options": {"token": "file:/staging.token"},
+}
+
+
+class Session:
+    """The one to which `getOrCreate` adds the settings of a builder."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.conf = SimpleNamespace(getAll=settings)
+        self._sc = SimpleNamespace(_jsc=object())
+
+
+def test_two_clusters_have_no_name_of_a_catalog_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each setting of the first call that the second does not replace would count for both."""
+    builder = Builder()
+    settings = dict(made(builder, **STAGING))
+    assert made(builder, **STAGING) == settings, "the same call again is fine"
+    with pytest.raises(InvalidInput, match=r"differs in .*pulsar.admin.url, .*pulsar.service.url, .*pulsar.token\. T"):
+        made(builder)
+    with pytest.raises(InvalidInput, match=r"differs in spark.sql.catalog.pulsar.token\. "):
+        made(builder, **STAGING | {"options": {"token": "file:/other"}})
+    assert builder._options == settings
+    assert made(builder, catalog="pulsar2")["spark.sql.catalog.pulsar2.service.url"] == SERVICE_URL
+
+    monkeypatch.setattr("pyspark.sql.SparkSession._instantiatedSession", Session(settings))
+    assert made(Builder(), **STAGING)
+    with pytest.raises(InvalidInput, match=r"There is a catalog 'pulsar' already"):
+        made(Builder())
+    assert made(Builder(), catalog="pulsar3")
+
+
+def test_a_jvm_that_runs_has_left_no_setting_to_another_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "driver_has_jar", lambda: True)
+    left = {f"spark.sql.catalog.pulsar.{name}": "x" for name in ("service.url", "admin.url")}
+    monkeypatch.setattr("eos.spark.jar._jvm_settings", lambda: left)
+    with pytest.raises(InvalidInput, match=r"differs in spark.sql.catalog.pulsar.admin.url\. "):
+        made(Builder())
+    assert made(Builder(), admin_url="http://h:8080"), "each setting is replaced"
+
+
+@pytest.mark.parametrize("name", ["service.url", "serviceUrl", "SERVICE_URL", "admin.url", "adminUrl", "admin_url"])
+def test_an_option_does_not_replace_a_parameter(name: str) -> None:
+    parameter = "service_url" if name.lower().startswith("service") else "admin_url"
+    builder = Builder()
+    with pytest.raises(InvalidInput, match=rf"has '{name}', which would replace {parameter}="):
+        made(builder, options={name: "pulsar://prod:6650"})
+    assert builder._options == {}
+
+
+# ---- types
+
+
+def test_options_may_be_numbers_and_booleans_as_those_of_a_reader() -> None:
+    settings = made(Builder(), options={"failOnDataLoss": True, "maxMessageBytes": 4, "request_timeout_s": 2.5})
+    shown = {name.rpartition("catalog.pulsar.")[2]: value for name, value in settings.items()}
+    assert (shown["failOnDataLoss"], shown["maxMessageBytes"], shown["request_timeout_s"]) == ("true", "4", "2.5")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"options": {name: value}} for name in ("token", "guarantee") for value in (None, b"pa55word", ["pa55word"])),
+        {"options": {"oauth2": ISSUER | {"client_secret": "pa55word"}}},
+        {"options": "token=pa55word"},
+        {"options": [("token", "pa55word")]},
+        {"options": {5: "x"}},
+        *({name: value} for name in ("service_url", "admin_url") for value in (b"pulsar://h:6650", 5, ["x"])),
+        {"service_url": None},
+        *({"catalog": value} for value in (None, 5, b"x")),
+    ],
+)
+def test_a_wrong_type_is_refused_in_words(wrong: dict[str, Any]) -> None:
+    builder = Builder()
+    with pytest.raises(InvalidInput) as refused:
+        made(builder, **wrong)
+    assert "pa55word" not in str(refused.value)
+    assert builder._options == {}
+
+
+@pytest.mark.parametrize("wrong", [None, SparkSession, Session({}), {}, 5])
+def test_what_is_not_a_builder_is_refused(wrong: Any) -> None:
+    for call in (partial(eos.configure_spark, service_url=SERVICE_URL), statestore_session.configure_spark):
+        with pytest.raises(ValueError, match=r"is not a builder of sessions.*Give SparkSession.builder"):
+            call(wrong)
+
+
+@pytest.mark.parametrize("options", ["fs.bk.ensemble=3", [("fs.bk.ensemble", 3)], {5: 3}])
+def test_options_of_the_file_system_that_are_not_a_dict_are_refused(options: Any) -> None:
+    with pytest.raises(InvalidOfState, match="must be a dict of options by name"):
+        statestore_session.configure_spark(Builder(), options=options)
+
+
+@pytest.mark.parametrize(("spark", "name"), [(None, "pulsar"), (SimpleNamespace(dataSource=object()), None)])
+def test_nothing_is_registered_without_a_session_or_a_name(spark: Any, name: Any) -> None:
+    with pytest.raises(InvalidInput):
+        eos.register(spark, name)
+
+
+@pytest.mark.parametrize("wrong", [None, [print], "tell", 5])
+def test_a_listener_takes_functions(wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"which can't be called. Give functions, each by itself"):
+        eos.listener(print, wrong)
 
 
 @pytest.mark.parametrize(

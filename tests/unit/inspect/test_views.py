@@ -102,3 +102,19 @@ def test_a_backtick_is_doubled_and_a_name_with_a_blank_is_left_out_with_a_warnin
     assert catalog(monkeypatch, spark, *odd) == ["public/default/a`b", "public/default/flights"]
     assert spark.views == {"public/default/a`b": odd[3], "public/default/flights": FLIGHTS}
     assert [message.split(" gets no view")[0] for message in caplog.messages] == [repr(odd[1]), repr(odd[2])]
+
+
+@pytest.mark.parametrize("name", ["service.url", "serviceUrl", "service_url"])
+def test_an_option_does_not_replace_the_cluster(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match=f"has '{name}', which would replace service_url="):
+        catalog(monkeypatch, Session(), FLIGHTS, options={name: "pulsar://prod:6650"})
+
+
+def test_a_single_namespace_may_be_a_text_and_options_have_other_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"failOnDataLoss": True, "maxMessageBytes": 4}
+    assert catalog(monkeypatch, Session(), FLIGHTS, namespaces="public/default", options=given) == [
+        "public/default/flights"
+    ]
+    for wrong in ({"namespaces": None}, {"options": {"token": None}}, {"options": "token"}):
+        with pytest.raises(InvalidInput):
+            catalog(monkeypatch, Session(), FLIGHTS, **wrong)
