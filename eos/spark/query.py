@@ -27,7 +27,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from eos.errors import InvalidInput
 from eos.spark.checkpoint_files import CheckpointFiles
-from eos.spark.query_stop import end_later, ends_later
+from eos.spark.query_stop import end_later, ends_later, wrapper_of
 
 Jvm = Any  # py4j objects have no types
 
@@ -210,9 +210,8 @@ def _thread_class(session: SparkSession) -> Jvm:
 
 
 def checkpoint_of(query: StreamingQuery) -> str:
-    """Return the address of a query's checkpoint, as Spark resolved it. The query is of classic Spark."""
-    own: Jvm = query
-    return str(own._jsq.streamingQuery().resolvedCheckpointRoot())
+    """Return the address of a query's checkpoint, as Spark resolved it. Raises InvalidInput as `wrapper_of` does."""
+    return str(wrapper_of(query).streamingQuery().resolvedCheckpointRoot())
 
 
 def is_run_on(session: SparkSession, checkpoint: str) -> bool:

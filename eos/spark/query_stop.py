@@ -68,6 +68,17 @@ def _tells_of_a_stop(error: BaseException, run_id: str) -> bool:
     return _INTERRUPTED.search(text) is not None or ("cancelled" in text and run_id in text)
 
 
+def wrapper_of(query: StreamingQuery) -> Any:
+    """Return what the query is in Spark's JVM. Raises InvalidInput for one of Spark Connect, or for another object."""
+    wrapper: Any = getattr(query, "_jsq", None)
+    if wrapper is None:
+        raise InvalidInput(
+            f"{query!r} is not a query of Spark in classic mode (not Spark Connect), and its checkpoint and batches "
+            "are not known here"
+        )
+    return wrapper
+
+
 def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
     """End a query after the batch in hand; nothing of that batch is cut short.
 
@@ -82,11 +93,7 @@ def end_after_batch(query: StreamingQuery, timeout_s: float) -> bool:
     Raises:
         InvalidInput: it is not a query of classic Spark.
     """
-    wrapper: Any = getattr(query, "_jsq", None)
-    if wrapper is None:
-        raise InvalidInput(
-            f"{query!r} is not a query of Spark in classic mode (not Spark Connect), and can't be ended after a batch"
-        )
+    wrapper = wrapper_of(query)
     execution: Any = wrapper.streamingQuery()
     run_id, thread = str(execution.runId().toString()), execution.queryExecutionThread()
     end_later(run_id, execution)

@@ -224,10 +224,11 @@ def periodic_savepoints(
         options: Hadoop options `fs.bk.…`.
 
     Raises:
-        InvalidInput: an argument is wrong.
+        InvalidInput: an argument is wrong, or the query is of Spark Connect.
     """
     check_minutes("minutes", minutes)
-    from eos.spark.query import JVM_GONE, checkpoint_of
+    from eos.spark.query import JVM_GONE
+    from statestore.savepoints.stop import checkpoint_of
 
     schedule = Schedule(checkpoint_of(query), keep, prefix, options, operators=operators)
     schedule.check()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import eos.errors
 from statestore.bk.address import is_bk
 from statestore.errors import InvalidInput, StateStoreError, Unavailable
 from statestore.savepoints import bookkeeper
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 PATIENCE_S = 600.0
+
+
+def checkpoint_of(query: StreamingQuery) -> str:
+    """Return the address of a query's checkpoint. Raises InvalidInput for what is not a query of classic Spark."""
+    from eos.spark import query as of_spark
+
+    try:
+        return of_spark.checkpoint_of(query)
+    except eos.errors.InvalidInput as error:
+        raise InvalidInput(str(error)) from error
 
 
 def stop_with_savepoint(
@@ -48,7 +59,7 @@ def stop_with_savepoint(
             ended with an error, or the savepoint could not be made. The message says what to do. Or ZooKeeper did not
             answer before all that, and the query runs on.
     """
-    from eos.spark.query import checkpoint_of, reason
+    from eos.spark.query import reason
     from eos.spark.query_stop import end_after_batch
 
     check_name(name)

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from eos.spark import query_stop
 from statestore.errors import CutFailed, InvalidInput, StateStoreError, Unavailable
 from statestore.savepoints import bookkeeper
+from statestore.savepoints.periodic import periodic_savepoints
 from statestore.savepoints.savepoint import Savepoint
 from statestore.savepoints.stop import stop_with_savepoint
 from statestore.savepoints.store import SavepointStore
@@ -92,3 +93,18 @@ def test_what_fails_after_the_query_has_ended_is_told_with_what_to_do(world: Mak
     one.in_time = False
     with pytest.raises(Unavailable, match=r"has not ended in 600 s.* Call again to wait"):
         one.stop()
+
+
+class OfConnect:
+    """A query of Spark Connect, whose JVM is elsewhere."""
+
+    id = "7f0c"
+
+
+@pytest.mark.parametrize("query", [OfConnect(), None])
+@pytest.mark.parametrize(
+    "call", [lambda query: stop_with_savepoint(query, "end"), lambda query: periodic_savepoints(query, minutes=5)]
+)
+def test_what_is_not_a_query_of_this_process_is_refused(call: Callable[[Any], object], query: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"is not a query of Spark in classic mode \(not Spark Connect\)"):
+        call(query)
