@@ -39,7 +39,7 @@ _LISTS = {
 }
 _SEPARATOR = re.compile(r"\s*[=:]\s*|\s+")
 _REDACTION = "spark.redaction.regex"
-_SECRETS = "(?i)secret|password|token|access[.]?key"
+SECRETS = "(?i)secret|password|token|access[.]?key"
 """Spark's default."""
 
 
@@ -97,7 +97,7 @@ def hiding(before: Mapping[str, str], *words: str) -> dict[str, str]:
 
     Args: what `settings_before` returned; the words.
     """
-    now = before.get(_REDACTION, _SECRETS)
+    now = before.get(_REDACTION, SECRETS)
     more = [word for word in words if word not in now]
     return {_REDACTION: "|".join([now, *more])} if more else {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import ConnectionSettings, connecting_later
+from eos.config import FILE
+from eos.spark.jar import SECRETS
 from statestore.cli import console
 from statestore.cli.drill import needed_packages, write_report_and_exit
 from statestore.cli.options import (
@@ -32,6 +35,12 @@ if TYPE_CHECKING:
 
 Checkpoint = Annotated[str, typer.Argument(help="The live job's checkpoint. Nothing in it is changed.")]
 Report = Annotated[Path, typer.Option(help="Folder for the journal and the report.")]
+
+
+_SECRET = re.compile(f"{SECRETS}|basic|oauth2|credentials$|zookeeper-auth")
+"""What Spark hides by default, and what `configure_spark` adds."""
+_USER = re.compile(r"^(\w+://)[^/@]*:[^/@]*@")
+"""User and password in an address, which Hadoop's older file systems take."""
 
 
 @connecting_later
@@ -118,11 +127,17 @@ def _live(checkpoint: str, output: Output | None, option: list[str] | None, conf
 
 
 def _rerun(context: typer.Context) -> str:
-    """The command line that does the same again. Files with secrets are named, and other secrets are left out."""
+    """The command line that does the same again. Files with secrets are named, and other secrets are left out.
+
+    So is what the environment says: it is there again, and may hold secrets.
+    """
     words = [*context.command_path.split()]
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")
         if value is None or value == parameter.get_default(context):
+            continue
+        source = context.get_parameter_source(parameter.name or "")
+        if source is not None and source.name == "ENVIRONMENT":
             continue
         if parameter.name == "oauth2" or (parameter.name in ("token", "basic") and not value.startswith("file:")):
             continue
@@ -130,6 +145,16 @@ def _rerun(context: typer.Context) -> str:
             words.append(parameter.secondary_opts[0])
             continue
         flag = [parameter.opts[0]] if parameter.param_type_name == "option" else []
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            words += [*flag, str(one)]
+        if isinstance(value, (list, tuple)):
+            words += [word for one in value for word in (*flag, _without_secret(str(one)))]
+        else:
+            words += [*flag, _USER.sub(r"\1…@", str(value))]
     return shlex.join(words)
+
+
+def _without_secret(word: str) -> str:
+    """Return NAME=VALUE, or the name alone where Spark or we would hide the value."""
+    name, _, value = word.partition("=")
+    if value and not value.startswith(FILE) and any(_SECRET.search(one) for one in (name, value)):
+        return f"{name}=…"
+    return word

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from statestore.checkpoint import verification
 from statestore.checkpoint.findings import CheckpointFinding, Severity
 from statestore.cli import rehearsal as cli_rehearsal
 from statestore.cli.app import typer_app
+from statestore.cli.options import HadoopOptions
 from statestore.errors import InvalidInput
 
 # ---- checkpoint
@@ -61,7 +63,7 @@ def test_the_line_that_does_a_drill_again_has_what_was_given() -> None:
         checkpoint: str,
         batches: int = 3,
         conf: Annotated[list[str] | None, typer.Option("--conf")] = None,
-        option: Annotated[list[str] | None, typer.Option("--option", "-o")] = None,
+        option: HadoopOptions = None,
         token: str | None = None,
         basic: str | None = None,
         oauth2: str | None = None,
@@ -78,6 +80,23 @@ def test_the_line_that_does_a_drill_again_has_what_was_given() -> None:
     assert CliRunner().invoke(app, [*words, *secrets, *more], prog_name="statestore").exit_code == 0
     assert CliRunner().invoke(app, [*words, "--token", "file:/t"], prog_name="statestore").exit_code == 0
     assert seen[1:] == [f"{line} --no-tls-verify-hostname", f"{line} --token file:/t"]
+
+    seen.clear()
+    hidden = ["spark.hadoop.fs.s3a.secret.key", "spark.x.accessKey", "spark.sql.catalog.c.basic", "spark.app.TOKEN"]
+    of_state = ["fs.bk.zookeeper-auth", "fs.bk.password"]
+    shown = ["spark.executor.memory=1g", "spark.sql.catalog.c.token=file:/t"]
+    given = [word for setting in (*(f"{name}=s3cret" for name in hidden), *shown) for word in ("--conf", setting)]
+    given += [word for name in of_state for word in ("-o", f"{name}=digest:u:s3cret")]
+    given += ["--conf", "spark.driver.extraJavaOptions=-Dmy.password=s3cret", "-o", "fs.bk.password=file:/secret"]
+    environment = {"STATESTORE_OPTIONS": "fs.bk.password=s3cret"}
+    for words in (["shadow", "s3a://me:s3cret@bucket/token=1", *given], ["shadow", "bk://z:1/q"]):
+        done = CliRunner().invoke(app, words, prog_name="statestore", env=environment)
+        assert done.exit_code == 0, done.output
+    assert "s3cret" not in "".join(seen)
+    said = shlex.split(seen[0])
+    assert {*shown, "fs.bk.password=file:/secret", "s3a://…@bucket/token=1"} <= {*said}
+    assert {f"{name}=…" for name in (*hidden, *of_state, "spark.driver.extraJavaOptions")} <= {*said}
+    assert seen[1] == "statestore shadow bk://z:1/q", "the environment is there again"
 
 
 # ---- restore
