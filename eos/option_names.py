@@ -83,6 +83,17 @@ def refuse_parameters(options: Mapping[str, object], parameters: Mapping[str, st
             raise InvalidInput(f"options= has {name!r}, which would replace {parameter}=. Give {parameter}= alone.")
 
 
+_MOST_DIGITS = 40
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a text of digits says; None for another text.
+
+    Python reads no number of more than 4,300 digits. One that is larger than any limit here stays so without its end.
+    """
+    return int(text.lstrip("0")[:_MOST_DIGITS] or "0") if text.isdecimal() else None
+
+
 def plain_value_format(value: object) -> object:
     """Return a value of `value_format` in one spelling: "bytes", as the source says, is "raw", as the sink says."""
     return "raw" if isinstance(value, str) and value.lower() in ("raw", "bytes") else value

@@ -13,7 +13,7 @@ from typing import NoReturn, get_args
 
 from eos.config import Cluster
 from eos.errors import InvalidInput
-from eos.option_names import VALUE_FORMAT, did_you_mean, same_name, spelling_key
+from eos.option_names import VALUE_FORMAT, did_you_mean, same_name, spelling_key, whole_number
 from eos.pulsar.net.service_url import addresses
 from eos.sinks.columns import BUILT
 from eos.sinks.options import Guarantee, SinkOptions, checked
@@ -158,9 +158,10 @@ def _value(option: Field[object], text: str) -> object:
             raise InvalidInput(f"{option.name}={text!r} is neither true nor false.")
         return text.lower() == "true"
     if "int" in kinds:
-        if not text.strip().isdecimal():
+        number = whole_number(text.strip())
+        if number is None:
             raise InvalidInput(f"{option.name}={text!r} is not a whole number.")
-        return int(text)
+        return number
     if "float" in kinds:
         try:
             return float(text)

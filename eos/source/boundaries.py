@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from eos.errors import InvalidInput
+from eos.option_names import whole_number
 from eos.pulsar.protocol.topics import persistent_name, split_partition
 from eos.pulsar.wire.message_id import EntryId
 
@@ -162,10 +163,11 @@ def _place(option: str, text: str) -> EntryId | Literal["earliest", "latest"]:
 
 
 def _time(option: str, text: str) -> int:
-    if text.isdecimal():
-        if int(text) > LATEST_MS:
+    milliseconds = whole_number(text)
+    if milliseconds is not None:
+        if milliseconds > LATEST_MS:
             raise InvalidInput(f"{option}={text!r} is after the year 9999. Give milliseconds since 1970.")
-        return int(text)
+        return milliseconds
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

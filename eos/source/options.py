@@ -18,7 +18,7 @@ from eos.config import MOST_S, Cluster, KeyFiles, Tls
 from eos.credentials import credentials_of, tls_of
 from eos.errors import InvalidInput
 from eos.history.offload.location import OffloadLocation, offload_location
-from eos.option_names import did_you_mean, same_name, spelling_key
+from eos.option_names import did_you_mean, same_name, spelling_key, whole_number
 from eos.pulsar.net.service_url import addresses, refuse_tls_in_vain, refuse_user
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name
 from eos.pulsar.wire.compression import MAX_BYTES
@@ -184,11 +184,12 @@ class _Read:
         value = self._values.get(name)
         if value is None:
             return None
-        if not value.isdecimal() or int(value) < 1:
+        number = whole_number(value)
+        if not number:
             raise InvalidInput(f"{name}={value!r} is not a whole number of 1 or more.")
-        if int(value) > most:
+        if number > most:
             raise InvalidInput(f"{name}={value!r} is too large. It must be at most {most}. Or leave it out.")
-        return int(value)
+        return number
 
     def seconds(self, name: str, least: float = 0.1) -> float | None:
         value = self._values.get(name)

@@ -9,7 +9,7 @@ from typing import NoReturn, cast
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType
 
 from eos.errors import EosError, InvalidInput, NetworkError, Refused, TopicMissing
-from eos.option_names import VALUE_FORMAT, same_name, spelling_key
+from eos.option_names import VALUE_FORMAT, same_name, spelling_key, whole_number
 from eos.pulsar.net.admin import Admin, if_there
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Declared
@@ -232,9 +232,10 @@ def _required(kind: DataType) -> Iterator[str]:
 
 
 def _number(topic: str, text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    number = whole_number(text)
+    if not number:
         _refuse(topic, f"{PARTITIONS}={text!r} is not a whole number of 1 or more")
-    return int(text)
+    return number
 
 
 def _refuse(topic: str, why: str) -> NoReturn:

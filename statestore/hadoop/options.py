@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from eos.config import FILE
 from eos.credentials import is_no_path
+from eos.option_names import whole_number
 from statestore.errors import InvalidInput
 
 PREFIX = "fs.bk."
@@ -127,7 +128,7 @@ def _check_value(name: str, option: HadoopOption, text: str) -> None:
         )
     if option.kind in ("count", "size"):
         least = 1 if option.kind == "size" else 0
-        if not (text.isascii() and text.isdigit() and int(text) >= least):
+        if not (text.isascii() and (whole_number(text) or 0) >= least and text.isdigit()):
             expected = f"a whole number, {least} or more"
     elif option.kind == "share":
         try:

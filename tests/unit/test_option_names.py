@@ -13,7 +13,7 @@ import pytest
 from eos.by_name.options import OPTIONS as WRITING
 from eos.by_name.options import SERVICE_URL, for_reading, parse_write_options
 from eos.errors import InvalidInput
-from eos.option_names import same_name, spelling_key
+from eos.option_names import same_name, spelling_key, whole_number
 from eos.sinks.job import LEFT_OUT
 from eos.sinks.options import SinkOptions, check_names, checked, names_checked
 from eos.source.options import parse_options
@@ -127,3 +127,14 @@ def test_a_misspelt_option_is_answered_by_the_nearest_in_each_spelling(door: str
         for word in spellings(option):
             with pytest.raises(InvalidInput, match=rf"has no option '{re.escape(word)}t'.*Did you mean '{option}'\?"):
                 DOORS[door]({"service.url": URL, f"{word}t": "x"})
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("0", 0), ("007", 7), ("", None), ("-1", None), ("1.5", None), (" 1", None), ("0" * 5_000, 0)]
+)
+def test_a_whole_number_is_read(text: str, number: int | None) -> None:
+    assert whole_number(text) == number
+
+
+def test_a_number_that_python_does_not_read_is_larger_than_any_limit() -> None:
+    assert (whole_number("1" + "0" * 5_000) or 0) > 2**64

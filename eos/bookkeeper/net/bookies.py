@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from eos.bookkeeper.errors import BookieUnauthorized, BookieUnavailable
 from eos.bookkeeper.net.connection import Authentication, BookieConnection
 from eos.closing import Closing
+from eos.option_names import whole_number
 
 Resolve = Callable[[str], tuple[str, int]]
 """Returns host and port of a bookie by its id. Raises BookieUnavailable."""
@@ -20,7 +21,7 @@ Resolve = Callable[[str], tuple[str, int]]
 def by_id(bookie: str) -> tuple[str, int]:
     """Return the address that a bookie's id names, as it does unless the bookie was given another id."""
     host, _, port = bookie.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
+    if not host or (whole_number(port) or 65536) > 65535:
         raise BookieUnavailable(
             f'the bookie id "{bookie}" does not name a host and a port. Only the metadata store knows where this bookie'
             " is. Give a map from ids to addresses"

@@ -92,7 +92,11 @@ def offload_location(url: str, credentials: str = "", *, option: str = "offload.
 
     Raises InvalidInput. No message shows a credential.
     """
-    at = urlsplit(url)
+    try:
+        at = urlsplit(url)
+        _ = at.port
+    except ValueError:  # such as a bracket without its other, and a port that is not a number
+        raise InvalidInput(f"{option} is not a URL. Give one such as s3://my-offloads.") from None
     kind = _KINDS.get(at.scheme)
     if kind is None:
         raise InvalidInput(

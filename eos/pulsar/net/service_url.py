@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from eos.config import Tls
 from eos.errors import InvalidInput
+from eos.option_names import whole_number
 
 _PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
 
@@ -85,6 +86,6 @@ def _address(text: str, scheme: str, whole: str) -> Address:
     if not colon or text.endswith("]"):
         host, port = text, str(_PORTS[scheme])
     host = host.strip("[]")
-    if not is_host(host) or not port.isdecimal() or not 0 < int(port) < 65536 or "/" in text:
+    if not is_host(host) or not 0 < (whole_number(port) or 0) < 65536 or "/" in text:
         raise InvalidInput(f'"{text}" in the service URL "{whole}" is not host:port')
     return Address(host, int(port), tls=scheme == "pulsar+ssl")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from eos.errors import InvalidInput
+from eos.option_names import whole_number
 from eos.pulsar.wire.pulsar_pb2 import MessageIdData
 
 _TEXT = re.compile(r"(\d+):(-1|\d+)", re.ASCII)
@@ -64,7 +65,7 @@ class EntryId(NamedTuple):  # each entry that is read is made one, and is compar
         match = _TEXT.fullmatch(text)
         if match is None:
             raise InvalidInput(f'"{text}" is not an entry id. It must be LEDGER:ENTRY, such as 5:3')
-        found = cls(int(match[1]), int(match[2]))
+        found = cls(whole_number(match[1]) or 0, -1 if match[2] == "-1" else whole_number(match[2]) or 0)
         if max(found) >= 2**63:  # a broker would take it for a negative number
             raise InvalidInput(f'"{text}" is not an entry id: no number in one has more than 63 bits')
         return found

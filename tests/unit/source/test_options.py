@@ -358,3 +358,28 @@ def test_offloaded_segments_are_read_past_the_brokers_alone() -> None:
     ):
         with pytest.raises(InvalidInput, match=said):
             parse_options({"service.url": URL, "topic": "t"} | wrong, "batch")
+
+
+HUGE = "9" * 5_000
+"""Python reads no number of more than 4,300 digits."""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"minPartitions": HUGE},
+        {"maxMessageBytes": HUGE},
+        {"endingTime": HUGE},
+        {"startingTime": f'{{"t": {HUGE}}}'},
+        {"startingTime": f'{{"t": "{HUGE}"}}'},
+        {"startingOffsets": f'{{"t": "{HUGE}:1"}}'},
+        {"startingOffsets": f'{{"t": "1:{HUGE}"}}'},
+        {"request_timeout_s": HUGE},
+        {"service.url": f"pulsar://h:{HUGE}"},
+        *({"offload.url": url} for url in ("s3://[x", "abfs://[@/x", "hdfs://h:port/x", f"hdfs://h:{HUGE}/x")),
+    ],
+)
+def test_no_number_and_no_address_is_too_odd_to_be_refused_in_words(wrong: dict[str, str]) -> None:
+    others = {"service.url": "pulsar://h:6650", "topic": "t", "admin.url": "http://h:8080", "read.from": "auto"}
+    with pytest.raises(InvalidInput):
+        parse_options(others | wrong, "batch")
