@@ -164,6 +164,9 @@ class EntriesGone(NetworkError):
         )
         self.topic, self.after, self.found = topic, after, found
 
+    def __reduce__(self) -> tuple[type[EntriesGone], tuple[str, object, object]]:
+        return type(self), (self.topic, self.after, self.found)
+
 
 class Unreachable(ConnectionLost):
     """No connection could be made. The message says where to, and what to look at."""
@@ -203,8 +206,8 @@ class Refused(NetworkError):
         self.detail = detail
         self.advice = advice
 
-    def __reduce__(self) -> tuple[type[Refused], tuple[str, str, str, str]]:
-        return type(self), (self.asked, self.code, self.detail, self.advice)
+    def __reduce__(self) -> tuple[type[Refused], tuple[str, str, str, str], dict[str, object]]:
+        return type(self), (self.asked, self.code, self.detail, self.advice), vars(self)  # with what subclasses add
 
 
 class FrameTooLarge(Refused):

@@ -27,6 +27,9 @@ class Unprinted(Exception):
         )
         self.error = error
 
+    def __reduce__(self) -> tuple[type[Unprinted], tuple[OSError]]:
+        return type(self), (self.error,)
+
 
 class _Stream(io.TextIOWrapper):
     """A stream whose errors can be told from others; it prints what its encoding lacks as a number, \\u2026."""

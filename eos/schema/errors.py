@@ -22,6 +22,9 @@ class _WrongValue(ValueError):
         self.field = field
         self.why = why
 
+    def __reduce__(self) -> tuple[type[_WrongValue], tuple[int, str, str]]:
+        return type(self), (self.row, self.field, self.why)
+
 
 class Undecodable(_WrongValue):
     """A value is not what its schema says; a path is like "legs.element.from"."""
@@ -43,6 +46,9 @@ class Wrong(Exception):
         super().__init__(f"{path}: {why}")
         self.path = path
         self.why = why
+
+    def __reduce__(self) -> tuple[type[Wrong], tuple[str, str]]:
+        return type(self), (self.path, self.why)
 
 
 def naming_the_row(encode: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:

@@ -54,6 +54,9 @@ class UnreadableMessage(InvalidInput):
         super().__init__(message)
         self.row = row
 
+    def __reduce__(self) -> tuple[type[UnreadableMessage], tuple[int, str]]:
+        return type(self), (self.row, str(self))
+
 
 def stored_at(entries: Sequence[Entry], row: int) -> str:
     """Return where a message of these entries is stored, for people. Args: the entries; which of their messages."""

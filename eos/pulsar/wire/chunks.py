@@ -30,6 +30,9 @@ class ChunksMissing(InvalidInput):
         super().__init__(why)
         self.entry = entry
 
+    def __reduce__(self) -> tuple[type[ChunksMissing], tuple[str, EntryId]]:
+        return type(self), (str(self), self.entry)
+
 
 @dataclass(slots=True)
 class _Message:
