@@ -39,8 +39,8 @@ _LISTS = {
 }
 _SEPARATOR = re.compile(r"\s*[=:]\s*|\s+")
 _REDACTION = "spark.redaction.regex"
-SECRETS = "(?i)secret|password|token|access[.]?key"
-"""Spark's default."""
+SECRETS = "(?i)secret|password|token|access[.]?key|credential"
+"""Spark's default. Some versions have no "credential"."""
 
 
 def shipped_jar() -> Path | None:
