@@ -14,7 +14,7 @@ from statestore.bk.address import BkAddress
 from statestore.checkpoint.cut import Cut
 from statestore.checkpoint.logs import METADATA
 from statestore.checkpoint.place import check_free
-from statestore.errors import StateStoreError
+from statestore.errors import InvalidInput, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
 from statestore.json_fields import from_json
 from statestore.savepoints.savepoint import Savepoint
@@ -132,6 +132,14 @@ class SavepointStore:
         """
         try:
             self._tell_sink(checkpoint, query)
+        except InvalidInput as error:  # such as a right that this user lacks: the next savepoint is refused it too
+            log.warning(
+                "The sink at %s cannot be told which markers its savepoints need. It keeps those of its newest "
+                "thousand batches (markers_kept) alone. An older savepoint can then no longer be brought in step "
+                "with the output. Remove the cause, and make a savepoint. (%s)",
+                checkpoint,
+                error,
+            )
         except StateStoreError as error:
             log.warning(
                 "The sink at %s does not know yet which markers its savepoints need. It keeps those of its newest "

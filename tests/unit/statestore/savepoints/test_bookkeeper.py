@@ -11,7 +11,7 @@ import pytest
 
 from statestore.bk.address import BkAddress
 from statestore.checkpoint.cut import Cut, cut_of
-from statestore.errors import CutFailed, InvalidInput, NotFound, Unavailable
+from statestore.errors import CutFailed, InvalidInput, NotFound, StateStoreError, Unavailable
 from statestore.hadoop.file_systems import Hadoop, Status
 from statestore.savepoints import bookkeeper
 from statestore.savepoints.periodic import Schedule
@@ -131,8 +131,10 @@ def test_the_sink_is_told_which_markers_the_oldest_savepoint_needs() -> None:
 class Mute(Played):
     """A tree in which the sink can't be told."""
 
+    why: StateStoreError = Unavailable("ZooKeeper gave no answer for too long")
+
     def _tell_sink(self, checkpoint: BkAddress, query: str) -> None:
-        raise Unavailable("ZooKeeper gave no answer for too long")
+        raise self.why
 
     @contextmanager
     def restore(self, name: str, target: str) -> Iterator[tuple[Savepoint, dict[str, int]]]:
@@ -151,6 +153,24 @@ def test_what_is_done_does_not_fail_since_the_sink_could_not_be_told(
     store.made.append(replace(made, name="every-20200101T000000Z"))
     assert Schedule(SOURCE)._prune(store, "a-query") == ((), ())
     assert [message.count("gave no answer for too long") for message in caplog.messages] == [1] * 4
+
+
+@pytest.mark.parametrize(
+    ("why", "says"),
+    [
+        (Unavailable("no answer"), "The next savepoint of the query tells it"),
+        (InvalidInput("no right"), "An older savepoint can then no longer be brought in step with the output"),
+    ],
+)
+def test_it_promises_that_the_sink_is_told_later_only_where_the_cause_may_pass(
+    why: StateStoreError, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Mute(None)
+    store.why = why
+    store.tell_sink(BkAddress.parse(SOURCE), "a-query")
+    (message,) = caplog.messages
+    assert says in message
+    assert ("next savepoint" in message) == isinstance(why, Unavailable)
 
 
 @pytest.mark.parametrize(
