@@ -172,10 +172,12 @@ class Sweep(TypedDict):
     Attributes:
         freed: ledgers that were deleted.
         removed: what killed commands had left.
+        left_alone: by name what could not be read or deleted, and why.
     """
 
     freed: list[int]
     removed: list[str]
+    left_alone: dict[str, str]
 
 
 class Orphans(TypedDict):
@@ -184,10 +186,12 @@ class Orphans(TypedDict):
     Attributes:
         orphans: unregistered ledgers of dead processes.
         readings: savepoints that a killed command read or copied.
+        left_alone: by name the ledgers that could not be read, and why.
     """
 
     orphans: list[int]
     readings: list[str]
+    left_alone: dict[str, str]
 
 
 class ListedOnTopic(TypedDict):

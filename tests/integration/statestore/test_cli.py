@@ -150,7 +150,11 @@ def test_gc_frees_what_nothing_refers_to(statestore: Statestore, own_tree: Any) 
     hadoop.write(f"{name}gone", b"g" * 2_000_000)
     ledgers = {path: file.ledger for path, file in tree.files(hadoop, BkAddress.parse(name, options)).items()}
     assert statestore("rm", f"{name}gone", *given)[0] == 0
-    assert as_json(statestore("gc", name, "--json", *given)) == {"freed": [ledgers["/gone"]], "removed": []}
+    assert as_json(statestore("gc", name, "--json", *given)) == {
+        "freed": [ledgers["/gone"]],
+        "removed": [],
+        "left_alone": {},
+    }
     assert statestore("gc", name, *given) == (0, "Freed no ledgers.\n")
     assert len(hadoop.read(f"{name}kept")) == 2_000_000
 
@@ -171,8 +175,21 @@ def test_orphans_are_found(statestore: Statestore, own_tree: Any, tmp_path: Path
     with raw_zookeeper(hadoop, address.servers) as zookeeper:
         for path in (f"{address.root}/n/x", f"{registered}/{record.write}", registered):
             zookeeper.delete(path, -1)
+    path = hadoop.jvm.org.apache.bookkeeper.util.StringUtils.getHybridHierarchicalLedgerPath(record.ledger)
+    open_to_all = hadoop.jvm.org.apache.zookeeper.data.Id("world", "anyone")
+    with raw_zookeeper(hadoop, address.servers) as zookeeper:
+        for rights, leads_to in ((16, 3), (31, 1)):  # of another user, and of all
+            acl = hadoop.jvm.java.util.ArrayList()
+            acl.add(hadoop.jvm.org.apache.zookeeper.data.ACL(rights, open_to_all))
+            zookeeper.setACL(f"/ledgers{path}", acl, -1)
+            code, text = statestore("orphans", name, *given)
+            assert (code, f"The first is ledger {record.ledger} (" in text) == (leads_to, leads_to == 3), text
     code, text = statestore("orphans", name, "--json", *given)
-    assert (code, json.loads(text)) == (1, {"orphans": [record.ledger], "readings": []})
-    assert as_json(statestore("gc", name, "--json", *given)) == {"freed": [record.ledger], "removed": []}
+    assert (code, json.loads(text)) == (1, {"orphans": [record.ledger], "readings": [], "left_alone": {}})
+    assert as_json(statestore("gc", name, "--json", *given)) == {
+        "freed": [record.ledger],
+        "removed": [],
+        "left_alone": {},
+    }
     code, text = statestore("orphans", name, *given)
     assert (code, text) == (0, "No orphans: every ledger of this tree is registered.\n")

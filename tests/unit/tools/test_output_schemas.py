@@ -195,12 +195,13 @@ def test_files_and_their_ledgers() -> None:
 
 def test_what_nobody_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledgers, "_store", lambda uri, option: None)
-    monkeypatch.setattr(ledgers, "_asked", lambda store, what: [5, 6])
+    monkeypatch.setattr(ledgers, "_asked", lambda store, what: ([5, 6], {"ledger 7": "not permitted"}))
     monkeypatch.setattr(statestore.savepoints.bookkeeper, "remove_left", lambda store: ["reading-1"])
     monkeypatch.setattr(
         statestore.savepoints.bookkeeper, "left_behind", lambda store: [SimpleNamespace(name="reading-1")]
     )
     assert statestore_says("statestore gc", "bk://zk:2181/")["freed"] == [5, 6]
+    assert statestore_says("statestore gc", "bk://zk:2181/")["left_alone"] == {"ledger 7": "not permitted"}
     assert statestore_says("statestore orphans", "bk://zk:2181/")["readings"] == ["reading-1"]
 
 

@@ -2,6 +2,8 @@ package eos.bk;
 
 import java.io.IOException;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import org.apache.hadoop.fs.FileSystem;
 
 /**
@@ -30,14 +32,36 @@ public final class Maintenance {
     public static List<Long> sweep(FileSystem fs) throws IOException {
         List<Long> freed = client(fs).sweeper.sweep(true);
         if (freed == null) {
-            throw new IOException("Another process is sweeping " + fs.getUri() + ": try again when it is done");
+            throw isSweeping(fs);
         }
         return freed;
     }
 
+    /** As {@link #sweep}, for Python: the ledgers, and by name what was left alone, and why. */
+    public static String swept(FileSystem fs) throws IOException {
+        var left = new TreeMap<String, String>();
+        List<Long> freed = client(fs).sweeper.sweep(true, left);
+        if (freed == null) {
+            throw isSweeping(fs);
+        }
+        return Json.write(new Round(freed, left));
+    }
+
+    /** As {@link #orphans}, for Python. */
+    public static String found(FileSystem fs) throws IOException {
+        var left = new TreeMap<String, String>();
+        return Json.write(new Round(client(fs).sweeper.orphans("/alive", left), left));
+    }
+
+    private record Round(List<Long> ledgers, Map<String, String> left) {}
+
+    private static IOException isSweeping(FileSystem fs) {
+        return new IOException("Another process is sweeping " + fs.getUri() + ": try again when it is done");
+    }
+
     /** Ledgers of this tree that aren't registered and whose writer is dead: a sweep after the grace time frees them. */
     public static List<Long> orphans(FileSystem fs) throws IOException {
-        return client(fs).sweeper.orphans("/alive");
+        return client(fs).sweeper.orphans("/alive", new TreeMap<>());
     }
 
     /**

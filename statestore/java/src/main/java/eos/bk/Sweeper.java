@@ -6,6 +6,8 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.hadoop.security.AccessControlException;
 import org.apache.zookeeper.CreateMode;
@@ -42,6 +44,11 @@ final class Sweeper {
      * Returns the ledgers that were freed, or null when another sweeper is at work.
      */
     List<Long> sweep(boolean thorough) throws IOException {
+        return sweep(thorough, new TreeMap<>());
+    }
+
+    /** The same. It puts what it leaves alone into {@code left}, and why. */
+    List<Long> sweep(boolean thorough, Map<String, String> left) throws IOException {
         Session session = client.session();
         String lock = root + "/sweeper";
         var take = List.of(Op.create(lock, Names.NOTHING, client.settings.acl, CreateMode.EPHEMERAL));
@@ -54,19 +61,19 @@ final class Sweeper {
         var freed = new ArrayList<Long>();
         try {
             for (String id : zk.part("/del")) {
-                unlessRefused("deletion " + id, () -> finishDeletion(session, Long.parseLong(id), freed));
+                unlessRefused("deletion " + id, left, () -> finishDeletion(session, Long.parseLong(id), freed));
             }
             for (String process : zk.part("/w")) {
-                unlessRefused("writer " + process, () -> buryWriter(process));
+                unlessRefused("writer " + process, left, () -> buryWriter(process));
             }
             for (long ledger : names.ledgers()) {
-                unlessRefused("ledger " + ledger, () -> sweepLedger(session, ledger, freed));
+                unlessRefused("ledger " + ledger, left, () -> sweepLedger(session, ledger, freed));
             }
             if (thorough) {
                 client.compactor.compact();
                 // A writer died between making a ledger and registering it. Once buried it can't register any more.
-                for (long ledger : orphans("")) {
-                    unlessRefused("ledger " + ledger, () -> delete(session, ledger, freed));
+                for (long ledger : orphans("", left)) {
+                    unlessRefused("ledger " + ledger, left, () -> delete(session, ledger, freed));
                 }
             }
             return freed;
@@ -88,15 +95,17 @@ final class Sweeper {
     }
 
     /** What belongs to another ZooKeeper user, or can't be read, is named and left alone: the rest is swept. */
-    private static void unlessRefused(String what, Task task) throws IOException {
+    private static void unlessRefused(String what, Map<String, String> left, Task task) throws IOException {
         try {
             task.run();
         } catch (AccessControlException e) {
+            left.put(what, e.getMessage());
             LOG.warn("The sweeper leaves {} alone: {}", what, e.getMessage());
         } catch (BookKeeperException e) {
             if (!e.isOfItsZnode()) {
                 throw e;
             }
+            left.put(what, e.getMessage());
             LOG.warn("The sweeper leaves {} alone: {}", what, e.getMessage());
         }
     }
@@ -183,13 +192,13 @@ final class Sweeper {
     }
 
     /** Our unregistered ledgers whose writer's znode, or what is named below it, is gone. */
-    List<Long> orphans(String below) throws IOException {
+    List<Long> orphans(String below, Map<String, String> left) throws IOException {
         Session session = client.session();
         var found = new ArrayList<Long>();
         var ranges = session.bk().getLedgerManager().getLedgerRanges(0);
         while (ranges.hasNext()) {
             for (long ledger : ranges.next().getLedgers()) {
-                unlessRefused("ledger " + ledger, () -> {
+                unlessRefused("ledger " + ledger, left, () -> {
                     LedgerMetadata metadata = Ledgers.metadata(session, ledger);
                     if (metadata != null && isOurs(session, metadata) && isOrphan(ledger, metadata, below)) {
                         found.add(ledger);
