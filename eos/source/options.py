@@ -181,8 +181,7 @@ class _Read:
         return value
 
     def number(self, name: str, most: int = 2**63 - 1) -> int | None:
-        value = self._values.get(name)
-        if value is None:
+        if (value := self._values.get(name)) is None:
             return None
         number = whole_number(value)
         if not number:
