@@ -40,6 +40,7 @@ OAUTH2_SHOWN = [
 def no_jvm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for module in (session, statestore_session):
         monkeypatch.setattr(module, "driver_has_jar", lambda: False)
+    monkeypatch.setattr("pyspark.sql.SparkSession._instantiatedSession", None)
     monkeypatch.setattr(session, "shipped_jar", lambda: Path(JAR))
     monkeypatch.setattr(statestore_session, "jar_path", lambda: Path(JAR))
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))

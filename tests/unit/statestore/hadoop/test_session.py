@@ -174,6 +174,7 @@ def running_driver(monkeypatch: pytest.MonkeyPatch, has_jar: bool, submitted: Ma
     monkeypatch.setattr(SparkContext, "_gateway", object())
     monkeypatch.setattr(SparkContext, "_jvm", Jvm(has_jar, submitted))
     monkeypatch.setattr(SparkContext, "_ensure_initialized", lambda: None)
+    monkeypatch.setattr("pyspark.sql.SparkSession._instantiatedSession", None)  # one of another test is of its own JVM
 
 
 def test_a_driver_that_runs_without_the_jar_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
