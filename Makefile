@@ -11,7 +11,9 @@ BENCH_ARGS ?=
 MUTANTS ?=
 MATRIX_ARGS ?=
 IMAGE ?=
-TEST_WORKERS ?= 2
+# Two cores: tests wait for brokers and JVMs a part of their time. Each worker has a broker and a Spark of its own, some
+# 3 GB together.
+TEST_WORKERS ?= 3
 # A worker that dies ends the run: with a new one in its place, loadfile may wait for ever (seen with pytest-xdist 3.8).
 SIDE_BY_SIDE := -n $(TEST_WORKERS) --max-worker-restart=0
 COVERAGE_MINIMUM ?= 90
