@@ -7,14 +7,19 @@ of their own run by PySpark's own daemon, and so do the examples and the blocks 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pandas  # noqa: F401
 import pyarrow.compute  # noqa: F401
 from pyspark.daemon import manager
 
-import eos.by_name.data_source
-import eos.by_name.writers
 import eos.delivery.task
-import eos.source.tasks  # noqa: F401
+
+with suppress(ImportError):  # an older Spark has no sources and writers in Python
+    import eos.by_name.data_source
+    import eos.source.tasks
+with suppress(ImportError):
+    import eos.by_name.writers  # noqa: F401
 
 if __name__ == "__main__":
     manager()

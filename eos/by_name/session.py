@@ -142,19 +142,26 @@ def _session_settings() -> dict[str, str]:
 
 
 def _refuse_mixture(prefix: str, ours: Mapping[str, str], builder: Mapping[str, str], jvm: Mapping[str, str]) -> None:
-    """Refuse a name that has other settings already. Each that is not replaced would count for this cluster too.
+    """Refuse a name that has settings of another cluster already, or other ones that would stay in force.
 
-    The builder replaces the settings of the JVM one by one. So only those count that are left.
+    The builder replaces the settings of the JVM one by one. What it does not replace, as options of the command line or
+    of `spark-defaults.conf`, is of this cluster unless an address of another one stands beside it.
     """
-    others = {name for name in _of_catalog(prefix, jvm) if name not in ours}
+    address = f"{prefix}.service.url"
+    others = set[str]()
+    for there in (_of_catalog(prefix, jvm), _of_catalog(prefix, builder), _of_catalog(prefix, _session_settings())):
+        if there.get(address, ours[address]) != ours[address]:
+            others |= there.keys() - ours.keys()
     for there in (_of_catalog(prefix, builder), _of_catalog(prefix, _session_settings())):
-        if there:
-            others |= {name for name in there.keys() | ours.keys() if there.get(name) != ours.get(name)}
+        if prefix in there:
+            others |= {name for name in ours if there.get(name) != ours[name]}
     if others:
         raise InvalidInput(
             f"There is a catalog {prefix.rpartition('.')[2]!r} already, and it differs in {', '.join(sorted(others))}. "
             "The settings of two clusters would be mixed. Nothing is configured. Choose another name by catalog=, or "
-            "give all options in one call, on a new builder and without a session that has this catalog."
+            "give all options in one call, on a new builder and without a session that has this catalog. Settings of "
+            "an earlier session stay until the process ends, and so do those of the command line and of "
+            "spark-defaults.conf."
         )
 
 

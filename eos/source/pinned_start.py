@@ -14,13 +14,14 @@ A pinned start proves nothing by itself. It is where the query's subscription st
 - A partition that is gone is as uncertain. A broker removes those that hold nothing, and people delete others.
 - The place before the first entry of a ledger, such as 7:-1, is one where brokers put a subscription themselves. Of a
   cursor that is sent there they say that it stands at 6:9, the last entry of the ledger before, while that is stored.
-  They delete the oldest ledgers first. So where 6:9 is still stored and an entry comes after 7:-1, nothing is missing.
+  They delete the oldest ledgers first. So where 6:9 and 7:0 are still stored, nothing is missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.errors import DataLost, lost, named_by
@@ -28,16 +29,17 @@ from eos.source.offsets import BEGINNING, Position
 from eos.source.ports import StoredPlaces
 from eos.source.ranges import TopicState
 
-AFTER_ALL = EntryId(2**62, 0)
-"""An entry after all that is stored. It is not the largest one, whose next number would be negative for a broker."""
 
-
-def is_before_ledger(pinned: EntryId, found: EntryId, end: Callable[[], EntryId]) -> bool:
+def is_before_ledger(pinned: EntryId, found: EntryId, place: Callable[[EntryId], EntryId]) -> bool:
     """Whether a pinned start is the place before a ledger that is stored, as the ledgers before it are.
 
-    Args: the start; where the broker puts a cursor that is sent there; asks for the last stored entry.
+    On another cluster, or in a topic that was made again, its first entry is not stored, whatever else comes after it.
+
+    Args: the start; where the broker puts a cursor that is sent there; asks the same for a cursor after an entry, which
+        stands at that entry where it is stored.
     """
-    return pinned.entry < 0 and found < pinned < end()
+    first = EntryId(pinned.ledger, 0)
+    return pinned.entry < 0 and found < pinned and place(first) == first
 
 
 class PinnedStarts:
@@ -75,7 +77,7 @@ class PinnedStarts:
             return start  # nothing would be read now, so a topic without news is asked about once
         found = self._brokers.place(topic, pinned) if now.left is None else now.left
         own = pinned < stands and stands.entry < 0 and not now.made
-        if found == pinned or is_before_ledger(pinned, found, lambda: self._brokers.place(topic, AFTER_ALL)):
+        if found == pinned or is_before_ledger(pinned, found, partial(self._brokers.place, topic)):
             if own and comes:  # nothing keeps what is before the place where the subscription stands
                 self._see_first(topic, pinned)
             elif own:
@@ -122,11 +124,12 @@ def _uncertain(topic: str, pinned: EntryId, stands: EntryId) -> str:
     )
 
 
-def _elsewhere(topic: str, pinned: EntryId, end: EntryId) -> str:
+def _elsewhere(topic: str, pinned: EntryId, found: EntryId) -> str:
     return (
-        f"the query was to begin after {pinned} on {topic}, but the topic ends with {end}. This is another cluster "
-        "than the one the checkpoint was written with, or the topic was restored from an older copy. "
-        f"Nothing would ever be read there. Start with a new checkpoint.{named_by('failOnDataLoss')}"
+        f"the query was to begin after {pinned} on {topic}, but nothing is stored there. The entry before that place "
+        f"is {found}. This is another cluster than the one the checkpoint was written with, or the topic was restored "
+        "from an older copy. Some messages, or all, would never be read. Start with a new checkpoint."
+        f"{named_by('failOnDataLoss')}"
     )
 
 

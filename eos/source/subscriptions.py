@@ -13,7 +13,7 @@ from eos.source.boundaries import Boundary, place_of, time_of
 from eos.source.errors import DataLost, left_behind
 from eos.source.offsets import BEGINNING, Position, before
 from eos.source.options import SourceOptions
-from eos.source.pinned_start import AFTER_ALL, is_before_ledger
+from eos.source.pinned_start import is_before_ledger
 from eos.source.ports import TopicEntries
 from eos.source.ranges import TopicState
 
@@ -104,10 +104,11 @@ class Subscriptions:
         """
         self._unread.pop(topic, None)  # of a topic of this name that is gone
         cursor = self._join(topic, "earliest")
+        if topic in self._made:
+            self._new.add(topic)
         last, stands = self._stands(topic)
         if topic in self._made:
             self._made.discard(topic)
-            self._new.add(topic)
             return stands
         first = self._places.sought(topic, BEFORE_ALL)
         if stands.entry >= 0 and (left := self._places.sought(topic, stands.next)) != stands:
@@ -384,4 +385,4 @@ class Subscriptions:
         self._made.add(topic)
 
     def _is_before_ledger(self, topic: str, pinned: EntryId | None, left: EntryId) -> bool:
-        return pinned is not None and is_before_ledger(pinned, left, lambda: self._places.sought(topic, AFTER_ALL))
+        return pinned is not None and is_before_ledger(pinned, left, lambda one: self._places.sought(topic, one.next))

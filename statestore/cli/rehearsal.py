@@ -37,8 +37,10 @@ Checkpoint = Annotated[str, typer.Argument(help="The live job's checkpoint. Noth
 Report = Annotated[Path, typer.Option(help="Folder for the journal and the report.")]
 
 
-_SECRET = re.compile(f"{SECRETS}|basic|oauth2|credentials$|zookeeper-auth")
+_SECRET = re.compile(f"{SECRETS}|basic|oauth2|zookeeper-auth")
 """What Spark hides by default, and what `configure_spark` adds."""
+_CLASS = ".provider"
+"""The end of an option's name whose value is a class, as of spark.hadoop.fs.s3a.aws.credentials.provider."""
 _USER = re.compile(r"^(\w+://)[^/@]*:[^/@]*@")
 """User and password in an address, which Hadoop's older file systems take."""
 
@@ -154,7 +156,8 @@ def _rerun(context: typer.Context) -> str:
 
 def _without_secret(word: str) -> str:
     """Return NAME=VALUE, or the name alone where Spark or we would hide the value."""
-    name, _, value = word.partition("=")
-    if value and not value.startswith(FILE) and any(_SECRET.search(one) for one in (name, value)):
+    name, equals, value = word.partition("=")
+    hidden = any(_SECRET.search(one) for one in (name, value)) and not name.endswith(_CLASS)
+    if value and hidden and not value.startswith(FILE):
         return f"{name}=…"
-    return word
+    return name + equals + _USER.sub(r"\1…@", value)

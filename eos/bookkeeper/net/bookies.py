@@ -21,12 +21,13 @@ Resolve = Callable[[str], tuple[str, int]]
 def by_id(bookie: str) -> tuple[str, int]:
     """Return the address that a bookie's id names, as it does unless the bookie was given another id."""
     host, _, port = bookie.rpartition(":")
-    if not host or (whole_number(port) or 65536) > 65535:
+    number = whole_number(port) or 0
+    if not host or not 0 < number < 65536:
         raise BookieUnavailable(
             f'the bookie id "{bookie}" does not name a host and a port. Only the metadata store knows where this bookie'
             " is. Give a map from ids to addresses"
         )
-    return host.strip("[]"), int(port)
+    return host.strip("[]"), number
 
 
 def by_map(addresses: Mapping[str, str]) -> Resolve:

@@ -86,6 +86,7 @@ def _address(text: str, scheme: str, whole: str) -> Address:
     if not colon or text.endswith("]"):
         host, port = text, str(_PORTS[scheme])
     host = host.strip("[]")
-    if not is_host(host) or not 0 < (whole_number(port) or 0) < 65536 or "/" in text:
+    number = whole_number(port) or 0
+    if not is_host(host) or not 0 < number < 65536 or "/" in text:
         raise InvalidInput(f'"{text}" in the service URL "{whole}" is not host:port')
-    return Address(host, int(port), tls=scheme == "pulsar+ssl")
+    return Address(host, number, tls=scheme == "pulsar+ssl")

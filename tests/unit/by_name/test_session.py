@@ -148,6 +148,18 @@ def test_a_jvm_that_runs_has_left_no_setting_to_another_cluster(monkeypatch: pyt
     assert made(Builder(), admin_url="http://h:8080"), "each setting is replaced"
 
 
+def test_options_of_the_command_line_go_with_a_call_that_gives_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`docs/how-to/sql.md` has them for spark-submit. The session has them too, so the same call again is fine."""
+    monkeypatch.setattr(session, "driver_has_jar", lambda: True)
+    given = {"spark.sql.catalog.pulsar.token": "file:/token"}
+    monkeypatch.setattr("eos.spark.jar._jvm_settings", lambda: given)
+    settings = dict(made(Builder()))
+    monkeypatch.setattr("pyspark.sql.SparkSession._instantiatedSession", Session(given | settings))
+    assert made(Builder()) == settings
+    with pytest.raises(InvalidInput, match=r"differs in spark.sql.catalog.pulsar.admin.url\. "):
+        made(Builder(), admin_url="http://h:8080")  # the session's catalog would not have it
+
+
 @pytest.mark.parametrize("name", ["service.url", "serviceUrl", "SERVICE_URL", "admin.url", "adminUrl", "admin_url"])
 def test_an_option_does_not_replace_a_parameter(name: str) -> None:
     parameter = "service_url" if name.lower().startswith("service") else "admin_url"

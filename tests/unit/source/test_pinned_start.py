@@ -278,13 +278,14 @@ def test_a_query_goes_on_where_a_broker_had_moved_its_subscription_before_a_ledg
     assert job.told == []
 
 
+@pytest.mark.parametrize("there", [{5: 10, 6: 10}, {5: 10, 6: 10, 9: 10}], ids=["the last", "one in between"])
 @pytest.mark.parametrize("now", [None, "5:-1"])
-def test_a_ledger_that_was_never_there_is_another_cluster_s(now: str | None) -> None:
+def test_a_ledger_that_was_never_there_is_another_cluster_s(now: str | None, there: dict[int, int]) -> None:
     topic = StoredTopic({5: 10, 6: 10, 7: 0}, {"job": at("7:-1")})
     job = Job(MemoryCluster(t=topic), {"topic": "t"})
     assert job.start().drain() == []
-    topic.ledgers = {5: 10, 6: 10}
+    topic.ledgers = there
     topic.subscriptions = {} if now is None else {"job": at(now)}
     for _ in range(2):
-        with pytest.raises(DataLost, match=r"begin after 7:-1 .* the topic ends with 6:9\. This is another cluster"):
+        with pytest.raises(DataLost, match=r"begin after 7:-1 .* before that place is 6:9\. This is another cluster"):
             job.start().drain()

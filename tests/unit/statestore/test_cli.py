@@ -85,16 +85,23 @@ def test_the_line_that_does_a_drill_again_has_what_was_given() -> None:
     hidden = ["spark.hadoop.fs.s3a.secret.key", "spark.x.accessKey", "spark.sql.catalog.c.basic", "spark.app.TOKEN"]
     of_state = ["fs.bk.zookeeper-auth", "fs.bk.password"]
     shown = ["spark.executor.memory=1g", "spark.sql.catalog.c.token=file:/t"]
+    shown += ["spark.hadoop.fs.s3a.aws.credentials.provider=org.SimpleAWSCredentialsProvider"]
     given = [word for setting in (*(f"{name}=s3cret" for name in hidden), *shown) for word in ("--conf", setting)]
     given += [word for name in of_state for word in ("-o", f"{name}=digest:u:s3cret")]
     given += ["--conf", "spark.driver.extraJavaOptions=-Dmy.password=s3cret", "-o", "fs.bk.password=file:/secret"]
+    given += ["--conf", "spark.sql.warehouse.dir=s3a://me:s3cret@bucket"]
     environment = {"STATESTORE_OPTIONS": "fs.bk.password=s3cret"}
     for words in (["shadow", "s3a://me:s3cret@bucket/token=1", *given], ["shadow", "bk://z:1/q"]):
         done = CliRunner().invoke(app, words, prog_name="statestore", env=environment)
         assert done.exit_code == 0, done.output
     assert "s3cret" not in "".join(seen)
     said = shlex.split(seen[0])
-    assert {*shown, "fs.bk.password=file:/secret", "s3a://…@bucket/token=1"} <= {*said}
+    assert {
+        *shown,
+        "fs.bk.password=file:/secret",
+        "s3a://…@bucket/token=1",
+        "spark.sql.warehouse.dir=s3a://…@bucket",
+    } <= {*said}
     assert {f"{name}=…" for name in (*hidden, *of_state, "spark.driver.extraJavaOptions")} <= {*said}
     assert seen[1] == "statestore shadow bk://z:1/q", "the environment is there again"
 
