@@ -72,15 +72,21 @@ def as_texts(given: object) -> dict[str, str]:
     return found
 
 
-def refuse_parameters(options: Mapping[str, object], parameters: Mapping[str, str]) -> None:
-    """Raise InvalidInput for an option that the function takes as a parameter. The option would replace it in silence.
+def without_parameters(options: Mapping[str, str], parameters: Mapping[str, tuple[str, str | None]]) -> dict[str, str]:
+    """Return the options without those that say the same as a parameter of the function.
 
-    Args: the options, their names in any spelling; {an option: the parameter for it}.
+    Args: the options, their names in any spelling; {an option: the parameter for it, and its value, None: not given}.
+    Raises InvalidInput for an option that says otherwise. It would replace the parameter in silence.
     """
     by_key = {spelling_key(name): parameter for name, parameter in parameters.items()}
-    for name in options:
-        if parameter := by_key.get(spelling_key(name)):
+    found = {}
+    for name, value in options.items():
+        parameter, given = by_key.get(spelling_key(name), ("", None))
+        if given is None:
+            found[name] = value
+        elif value != given:
             raise InvalidInput(f"options= has {name!r}, which would replace {parameter}=. Give {parameter}= alone.")
+    return found
 
 
 _MOST_DIGITS = 40

@@ -13,7 +13,7 @@ from eos.by_name.options import for_reading
 from eos.config import FILE
 from eos.credentials import parse_oauth2
 from eos.errors import InvalidInput
-from eos.option_names import as_texts, refuse_parameters, same_name, spelling_key
+from eos.option_names import as_texts, same_name, spelling_key, without_parameters
 from eos.source.table import OPTIONS, SYNONYMS
 from eos.spark.capabilities import Capability, require
 from eos.spark.jar import (
@@ -73,8 +73,8 @@ def configure_spark(
     require(Capability.PYTHON_SOURCES, "The catalog", "Nothing is configured. foreachBatch(eos.sink(…)) needs none.")
     if not isinstance(catalog, str) or not _NAME.fullmatch(catalog):
         raise InvalidInput(f"{catalog!r} is not a name for a catalog. Write letters, digits and underscores.")
-    more = as_texts({} if options is None else options)
-    refuse_parameters(more, {"service.url": "service_url", "admin.url": "admin_url"})
+    parameters = {"service.url": ("service_url", service_url), "admin.url": ("admin_url", admin_url)}
+    more = without_parameters(as_texts({} if options is None else options), parameters)
     addresses = {"service.url": service_url} | ({} if admin_url is None else {"admin.url": admin_url})
     named = same_name(as_texts(addresses) | more, [option.name for option in OPTIONS], SYNONYMS)
     _check(named)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from eos.by_name.session import register
 from eos.errors import InvalidInput
 from eos.inspect.tables import listed
-from eos.option_names import as_texts, refuse_parameters, same_name
+from eos.option_names import as_texts, same_name, without_parameters
 from eos.pulsar.net.client import Client
 from eos.source.options import parse_options
 from eos.source.value_schema import typed
@@ -48,8 +48,7 @@ def catalog(
     """
     if not isinstance(namespaces, Iterable):
         raise InvalidInput(f'namespaces= is {type(namespaces).__name__}. Give a list of such as "public/default".')
-    more = as_texts({} if options is None else options)
-    refuse_parameters(more, {_OF_CLUSTER: "service_url"})
+    more = without_parameters(as_texts({} if options is None else options), {_OF_CLUSTER: ("service_url", service_url)})
     given = same_name(as_texts({_OF_CLUSTER: service_url}) | more, (_OF_CLUSTER, _VALUE_FORMAT))
     with Client(parse_options({**given, "topic": "any"}, "batch").cluster) as client:
         wanted = [namespaces] if isinstance(namespaces, str) else namespaces

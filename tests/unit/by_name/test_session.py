@@ -165,8 +165,10 @@ def test_an_option_does_not_replace_a_parameter(name: str) -> None:
     parameter = "service_url" if name.lower().startswith("service") else "admin_url"
     builder = Builder()
     with pytest.raises(InvalidInput, match=rf"has '{name}', which would replace {parameter}="):
-        made(builder, options={name: "pulsar://prod:6650"})
+        made(builder, admin_url="http://h:8080", options={name: "pulsar://prod:6650"})
     assert builder._options == {}
+    same = {"service_url": SERVICE_URL, "admin_url": "http://h:8080"}[parameter]
+    assert made(builder, admin_url="http://h:8080", options={name: same}), "it says the same"
 
 
 # ---- types

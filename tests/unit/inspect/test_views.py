@@ -108,6 +108,7 @@ def test_a_backtick_is_doubled_and_a_name_with_a_blank_is_left_out_with_a_warnin
 def test_an_option_does_not_replace_the_cluster(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match=f"has '{name}', which would replace service_url="):
         catalog(monkeypatch, Session(), FLIGHTS, options={name: "pulsar://prod:6650"})
+    assert catalog(monkeypatch, Session(), FLIGHTS, options={name: "pulsar://h:6650"}), "it says the same"
 
 
 def test_a_single_namespace_may_be_a_text_and_options_have_other_types(monkeypatch: pytest.MonkeyPatch) -> None:
