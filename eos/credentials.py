@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from eos.addresses import is_host
 from eos.config import FILE, Credentials, OAuth2, OAuth2Options, Provider, Tls
 from eos.errors import InvalidInput
 from eos.option_names import did_you_mean
@@ -152,11 +153,10 @@ def parse_oauth2(given: OAuth2Options) -> OAuth2:
 def _is_issuer(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        host = (parts.hostname or "").encode("idna")  # as the look-up of its name does
         _ = parts.port
-    except ValueError:  # such as a bracket without its other, a port that is not a number, and an empty part of a name
+    except ValueError:  # such as a bracket without its other, and a port that is not a number
         return False
-    return parts.scheme in ("http", "https") and bool(host) and parts.username is None
+    return parts.scheme in ("http", "https") and is_host(parts.hostname or "") and parts.username is None
 
 
 def key_of(text: str, source: str) -> tuple[str, str]:

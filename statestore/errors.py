@@ -15,6 +15,9 @@ Spark's, Java's and ZooKeeper's own errors never reach a caller unexplained. The
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import eos.errors
 
 
@@ -52,3 +55,12 @@ class JarMissing(Unavailable):
 
 class CutFailed(StateStoreError):
     """No consistent cut of a running query's checkpoint could be copied. The unfinished copy has been removed."""
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Turn the wrong input that `eos` finds in this block into an error of `statestore`."""
+    try:
+        yield
+    except eos.errors.InvalidInput as error:
+        raise InvalidInput(str(error)) from error

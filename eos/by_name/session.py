@@ -149,10 +149,11 @@ def _refuse_mixture(prefix: str, ours: Mapping[str, str], builder: Mapping[str, 
     """
     address = f"{prefix}.service.url"
     others = set[str]()
-    for there in (_of_catalog(prefix, jvm), _of_catalog(prefix, builder), _of_catalog(prefix, _session_settings())):
+    replaced, *lasting = (_of_catalog(prefix, settings) for settings in (jvm, builder, _session_settings()))
+    for there in (replaced, *lasting):
         if there.get(address, ours[address]) != ours[address]:
             others |= there.keys() - ours.keys()
-    for there in (_of_catalog(prefix, builder), _of_catalog(prefix, _session_settings())):
+    for there in lasting:
         if prefix in there:
             others |= {name for name in ours if there.get(name) != ours[name]}
     if others:

@@ -122,16 +122,13 @@ class PartitionWriter:
                 writer.send_rest()
                 writer.finish()
                 return
-            except FrameTooLarge as refused:
+            except Exception as error:  # also one of the rows' own source, which Spark raises here
                 writer.abandon()
-                if self.client.frame_limits.learned == learned:
+                if not isinstance(error, FrameTooLarge) or self.client.frame_limits.learned == learned:
                     raise
                 if first_row:  # rows that are not held any more, and that no other writer asks about
                     writer.refuse_a_topic_made_again()
-                log.info("Spark's partition %d: rows are sent again in smaller frames: %s", place, refused)
-            except Exception:
-                writer.abandon()
-                raise
+                log.info("Spark's partition %d: rows are sent again in smaller frames: %s", place, error)
 
 
 class BatchWriter(PartitionWriter, DataSourceArrowWriter):

@@ -127,9 +127,9 @@ def abort(client: Client, found: Abandoned, admin: Admin | None = None, patience
     intent = read_retained(client, found.topic, ONE_READ).unfinished
     if intent != found.intent:
         raise InvalidInput(f'The log of the sink "{found.name}" has moved on. Look again.')
-    if admin is not None and is_open(admin, intent.txn) is None:
+    was_open = None if admin is None else is_open(admin, intent.txn)
+    if was_open is None:
         admin = None
-    was_open = admin is not None and is_open(admin, intent.txn) is True
     if _end(client, found, admin, patience_s):
         return AbortOutcome.ABORTED
     hides = admin is not None and hides_a_part(client, admin, found.topic)

@@ -126,7 +126,7 @@ class SourceFigures:
         self, query: str, ours: Mapping[int, SourceProgress], reports: Sequence[SourceReport | None]
     ) -> list[str]:
         """Return the values of `topic` of this query's sources, but for those of a source without a report."""
-        spoken, silent = set[str](), set[str]()
+        silent = set[str]()
         with self._lock:
             told = self._told.setdefault(query, {})
             for place, source in ours.items():
@@ -135,9 +135,7 @@ class SourceFigures:
                 told.setdefault(place, set()).update(map(self._labels.topic, topics))
                 if report is None:
                     silent |= told[place]
-            for topics_of_source in told.values():
-                spoken |= topics_of_source
-        return sorted(spoken - silent)
+            return sorted(set[str]().union(*told.values()) - silent)
 
     def _new_losses(self, query: str, run: str, reports: Sequence[SourceReport | None]) -> int:
         """Return how many losses were added since the last report of each source, which counts those of its run."""

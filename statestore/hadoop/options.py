@@ -128,7 +128,8 @@ def _check_value(name: str, option: HadoopOption, text: str) -> None:
         )
     if option.kind in ("count", "size"):
         least = 1 if option.kind == "size" else 0
-        if not (text.isascii() and (whole_number(text) or 0) >= least and text.isdigit()):
+        number = whole_number(text) if text.isascii() else None
+        if number is None or number < least:
             expected = f"a whole number, {least} or more"
     elif option.kind == "share":
         try:

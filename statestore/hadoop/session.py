@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import eos.errors
 from eos.spark.capabilities import require_pyspark
 from eos.spark.jar import (
     FILE_SYSTEM,
@@ -19,7 +18,7 @@ from eos.spark.jar import (
     settings_of,
     with_jar,
 )
-from statestore.errors import InvalidInput
+from statestore.errors import InvalidInput, own_errors
 from statestore.hadoop.jar import jar_path
 from statestore.hadoop.options import PREFIX, checked
 from statestore.hadoop.own_jvm import end_jvm
@@ -54,20 +53,16 @@ def configure_spark(builder: Any, *, options: Mapping[str, object] | None = None
     """
     jar = str(jar_path())
     given = checked(options or {})
-    try:
+    with own_errors():
         already = settings_of(builder)
-    except eos.errors.InvalidInput as error:
-        raise InvalidInput(str(error)) from error
     ours = checked({name.removeprefix(HADOOP): value for name, value in already.items() if _is_ours(name)}) | given
     settings = dict(FILE_SYSTEM)
     settings |= {HADOOP + name: value for name, value in given.items()}
-    try:
+    with own_errors():
         jvm_runs = driver_has_jar()
         if not jvm_runs:
             refuse_overriding_arguments()
             _refuse_to_show(ours.get(PREFIX + _SHOWN, ""))
-    except eos.errors.InvalidInput as error:
-        raise InvalidInput(str(error)) from error
     before = settings_before(builder, jvm_runs)
     settings |= with_jar(before, jar)
     if PREFIX + _SHOWN in ours or f"{HADOOP}{PREFIX}{_SHOWN}" in before:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import eos.errors
 from statestore.bk.address import is_bk
-from statestore.errors import InvalidInput, StateStoreError, Unavailable
+from statestore.errors import InvalidInput, StateStoreError, Unavailable, own_errors
 from statestore.savepoints import bookkeeper
 from statestore.savepoints.savepoint import Savepoint, check_name
 from statestore.savepoints.store import SavepointStore
@@ -28,10 +27,8 @@ def checkpoint_of(query: StreamingQuery) -> str:
     """Return the address of a query's checkpoint. Raises InvalidInput for what is not a query of classic Spark."""
     from eos.spark import query as of_spark
 
-    try:
+    with own_errors():
         return of_spark.checkpoint_of(query)
-    except eos.errors.InvalidInput as error:
-        raise InvalidInput(str(error)) from error
 
 
 def stop_with_savepoint(

@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from eos.addresses import port_number
 from eos.bookkeeper.errors import BookieUnauthorized, BookieUnavailable
 from eos.bookkeeper.net.connection import Authentication, BookieConnection
 from eos.closing import Closing
-from eos.option_names import whole_number
 
 Resolve = Callable[[str], tuple[str, int]]
 """Returns host and port of a bookie by its id. Raises BookieUnavailable."""
@@ -21,8 +21,8 @@ Resolve = Callable[[str], tuple[str, int]]
 def by_id(bookie: str) -> tuple[str, int]:
     """Return the address that a bookie's id names, as it does unless the bookie was given another id."""
     host, _, port = bookie.rpartition(":")
-    number = whole_number(port) or 0
-    if not host or not 0 < number < 65536:
+    number = port_number(port)
+    if not host or number is None:
         raise BookieUnavailable(
             f'the bookie id "{bookie}" does not name a host and a port. Only the metadata store knows where this bookie'
             " is. Give a map from ids to addresses"

@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 import httpx
 
+from eos.addresses import is_host
 from eos.closing import Closing
 from eos.config import Credentials, OAuth2, Tls
 from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.authentication import secret, without
-from eos.pulsar.net.service_url import is_host, refuse_user
+from eos.pulsar.net.service_url import refuse_user
 from eos.pulsar.net.transport import tls_advice, tls_context
 from eos.pulsar.protocol.refusals import advice_for, refused
 from eos.pulsar.protocol.topics import full_name

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eos.addresses import is_host, port_number
 from eos.config import Tls
 from eos.errors import InvalidInput
-from eos.option_names import whole_number
 
 _PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
 
@@ -73,20 +73,12 @@ def refuse_tls_in_vain(tls: Tls, service_url: str, admin_url: str | None) -> Non
         )
 
 
-def is_host(name: str) -> bool:
-    """Tell whether a name can be looked up at all. Each part between dots must have 1 to 63 characters."""
-    try:
-        return bool(name.encode("idna"))
-    except UnicodeError:
-        return False
-
-
 def _address(text: str, scheme: str, whole: str) -> Address:
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, str(_PORTS[scheme])
     host = host.strip("[]")
-    number = whole_number(port) or 0
-    if not is_host(host) or not 0 < number < 65536 or "/" in text:
+    number = port_number(port)
+    if not is_host(host) or number is None or "/" in text:
         raise InvalidInput(f'"{text}" in the service URL "{whole}" is not host:port')
     return Address(host, number, tls=scheme == "pulsar+ssl")

@@ -30,21 +30,13 @@ public final class Maintenance {
      * @throws IOException also while another sweeper is at work
      */
     public static List<Long> sweep(FileSystem fs) throws IOException {
-        List<Long> freed = client(fs).sweeper.sweep(true);
-        if (freed == null) {
-            throw isSweeping(fs);
-        }
-        return freed;
+        return sweep(fs, new TreeMap<>());
     }
 
     /** As {@link #sweep}, for Python: the ledgers, and by name what was left alone, and why. */
     public static String swept(FileSystem fs) throws IOException {
         var left = new TreeMap<String, String>();
-        List<Long> freed = client(fs).sweeper.sweep(true, left);
-        if (freed == null) {
-            throw isSweeping(fs);
-        }
-        return Json.write(new Round(freed, left));
+        return Json.write(new Round(sweep(fs, left), left));
     }
 
     /** As {@link #orphans}, for Python. */
@@ -55,8 +47,12 @@ public final class Maintenance {
 
     private record Round(List<Long> ledgers, Map<String, String> left) {}
 
-    private static IOException isSweeping(FileSystem fs) {
-        return new IOException("Another process is sweeping " + fs.getUri() + ": try again when it is done");
+    private static List<Long> sweep(FileSystem fs, Map<String, String> left) throws IOException {
+        List<Long> freed = client(fs).sweeper.sweep(true, left);
+        if (freed == null) {
+            throw new IOException("Another process is sweeping " + fs.getUri() + ": try again when it is done");
+        }
+        return freed;
     }
 
     /** Ledgers of this tree that aren't registered and whose writer is dead: a sweep after the grace time frees them. */
