@@ -18,6 +18,9 @@ from statestore.checkpoint.operators import moved_metadata
 from statestore.errors import InvalidInput, NotFound, StateStoreError
 from statestore.hadoop.file_systems import Hadoop, Status
 
+HISTORY = "history"
+"""The folder of a place that was begun where bootstrapping reads the history, by a checkpoint that no query has."""
+
 
 def check_free(hadoop: Hadoop, uri: str, source: str | None = None) -> None:
     """Refuse a place for a new checkpoint where something is, and say what it is.
@@ -57,6 +60,8 @@ def check_free(hadoop: Hadoop, uri: str, source: str | None = None) -> None:
 def find_checkpoints(hadoop: Hadoop, uri: str, *, through_links: bool = True) -> Iterator[HadoopFiles]:
     """Yield each checkpoint at a folder's address or below it, whole or begun. Not a cut, as `Hadoop.walk`.
 
+    The one by which bootstrapping reads the history is part of the place that it has begun, and is no query's.
+
     Args:
         through_links: also those behind symbolic links of this machine, which a copy follows and a deletion does not.
 
@@ -75,8 +80,9 @@ def _below(hadoop: Hadoop, uri: str, through_links: bool, above: tuple[str, ...]
     if is_checkpoint({one.name for one in found}):
         yield HadoopFiles(hadoop, uri)
         return
+    begun = any(one.name == METADATA and not one.is_directory and one.length == 0 for one in found)
     for one in found:
-        if not one.is_directory or (_is_link(one) and not through_links):
+        if not one.is_directory or (_is_link(one) and not through_links) or (begun and one.name == HISTORY):
             continue
         if _is_link(one) and _real(one) in above:
             raise InvalidInput(f"{one.uri} is a symbolic link to a folder that it lies in. Delete the link")

@@ -26,7 +26,7 @@ from statestore.checkpoint.files import HadoopFiles, join
 from statestore.checkpoint.logs import OFFSETS, SOURCES, batch_ids, parse_offsets, read_commit
 from statestore.checkpoint.needs import committed
 from statestore.checkpoint.operators import operator_ids, read_operator
-from statestore.checkpoint.place import NewCheckpoint
+from statestore.checkpoint.place import HISTORY, NewCheckpoint
 from statestore.checkpoint.sources import numbers_of
 from statestore.checkpoint.transfer import copy_into
 from statestore.errors import InvalidInput, StateStoreError, Unavailable
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NOTHING_READ = "-"
-_HISTORY = "history"
 _JOIN = "symmetricHashJoin"
 
 OutputMode = Literal["append", "update", "complete"]
@@ -93,12 +92,12 @@ def bootstrap(
     hadoop = Hadoop.of(spark, options)
     where = hadoop.qualified(target)
     place = NewCheckpoint(hadoop, where)
-    rows, checkpoint = place.at(f"{_HISTORY}/rows"), place.at(f"{_HISTORY}/checkpoint")
+    rows, checkpoint = place.at(f"{HISTORY}/rows"), place.at(f"{HISTORY}/checkpoint")
     made: list[Bootstrapped] = []
 
     def prepare(cut: Cut) -> None:
         made.append(_emptied(hadoop, HadoopFiles(hadoop, where), where, cut))
-        hadoop.delete(place.at(_HISTORY), recursive=True)
+        hadoop.delete(place.at(HISTORY), recursive=True)
 
     place.begin()
     try:

@@ -42,6 +42,29 @@ def test_it_does_not_ask_about_a_checkpoint_that_was_only_begun(
     assert not (tmp_path / "q").exists()
 
 
+@pytest.mark.parametrize(("metadata", "asks"), [("", []), ("{}", ["history/checkpoint"]), (None, ["history/checkpoint"])])
+def test_the_checkpoint_of_a_killed_bootstrap_is_part_of_what_was_begun(
+    metadata: str | None, asks: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "new"
+    checkpoint(place / "history" / "checkpoint")
+    if metadata is not None:
+        (place / "metadata").write_text(metadata)
+    monkeypatch.setattr(Hadoop, "of", lambda **_: Folders())
+    result = CliRunner().invoke(typer_app, ["rm", "-r", str(place)])
+    assert place.exists() is bool(asks)
+    assert all(f"{place}/{name}: a query's checkpoint" in str(result.exception) for name in asks)
+
+
+def test_a_place_that_was_begun_hides_no_other_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint(tmp_path / "new" / "other" / "history" / "checkpoint")
+    (tmp_path / "new" / "metadata").write_text("")
+    monkeypatch.setattr(Hadoop, "of", lambda **_: Folders())
+    result = CliRunner().invoke(typer_app, ["rm", "-r", str(tmp_path / "new")])
+    assert "other/history/checkpoint: a query's checkpoint" in str(result.exception)
+    assert (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("link", ["old/link", "old/team/link", "link"])
 def test_it_deletes_a_symbolic_link_and_never_the_checkpoint_behind_it(
     link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
