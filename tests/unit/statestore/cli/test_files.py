@@ -42,7 +42,9 @@ def test_it_does_not_ask_about_a_checkpoint_that_was_only_begun(
     assert not (tmp_path / "q").exists()
 
 
-@pytest.mark.parametrize(("metadata", "asks"), [("", []), ("{}", ["history/checkpoint"]), (None, ["history/checkpoint"])])
+@pytest.mark.parametrize(
+    ("metadata", "asks"), [("", []), ("{}", ["history/checkpoint"]), (None, ["history/checkpoint"])]
+)
 def test_the_checkpoint_of_a_killed_bootstrap_is_part_of_what_was_begun(
     metadata: str | None, asks: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
