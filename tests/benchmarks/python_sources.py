@@ -110,6 +110,28 @@ class _ReadyReader(_Reader):
             yield ready.slice(0, partition.rows - begin)
 
 
+class SameSource(DataSource):
+    """Hands out the same rows again and again, of any columns."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "bench-same"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader; options: partitions, rows of each, and file, with rows as Arrow's streams have them."""
+        return _SameReader(dict(self.options))
+
+
+class _SameReader(_Reader):
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Part)
+        with pa.ipc.open_stream(self._options["file"]) as stream:
+            (same,) = stream
+        for begin in range(0, partition.rows, same.num_rows):
+            yield same.slice(0, partition.rows - begin)
+
+
 class EmptyStream(_Source):
     """A stream of one row in each micro-batch, for which nothing is done."""
 

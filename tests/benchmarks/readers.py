@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from eos.local import jars
 from tests.benchmarks import client_cpu
 from tests.benchmarks.plan import Broker, create_topic, published
-from tests.benchmarks.python_sources import COLUMNS, ClientSource, ReadySource
+from tests.benchmarks.python_sources import COLUMNS, ClientSource, ReadySource, SameSource
 from tests.benchmarks.rounds import Timed, take_turns
 from tests.benchmarks.rows import KEYS
 from tests.benchmarks.source_plan import PARTITIONS, Case, SourcePlan
@@ -90,7 +90,7 @@ def make_known(session: SparkSession, folder: Path) -> None:
         for found in folder.glob(f"{TABLE}*.class"):
             out.write(found, found.name)
     session.sql(f"ADD JAR '{archive}'")
-    for source in (ClientSource, ReadySource):
+    for source in (ClientSource, ReadySource, SameSource):
         session.dataSource.register(source)
 
 

@@ -91,7 +91,7 @@ def measure(session: SparkSession, plan: SourcePlan, folder: Path, save: Save, p
         timed = compare(session, plan, plan.small, topics[plan.small.name], folder, without=(READY,))
         save(source_results.reads(plan.small, timed, "_small"))
     if Part.TYPED in parts:
-        save(source_results.typed(typed_reads.compare(session, plan)))
+        save(source_results.typed(typed_reads.compare(session, plan, folder)))
     if Part.COLUMNS in parts:
         save(source_results.columns(column_reads.compare(session, plan, folder)))
     if Part.ONE_ROW in parts:

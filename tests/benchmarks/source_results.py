@@ -13,7 +13,7 @@ from tests.benchmarks.rounds import Timed
 from tests.benchmarks.segment_reads import BOOKIES, BROKERS, IDLE
 from tests.benchmarks.source_plan import Case
 from tests.benchmarks.state import merge
-from tests.benchmarks.typed_reads import AS_BYTES, NAME, TYPED
+from tests.benchmarks.typed_reads import AS_BYTES, FROM_MEMORY, NAME, TYPED
 
 AIMS: Mapping[str, tuple[str, float]] = {
     "pulsar_client": ("≥", 5.0),
@@ -73,8 +73,21 @@ def reads(case: Case, timed: Mapping[str, Timed], suffix: str = "") -> Json:
 
 
 def typed(timed: Mapping[str, Timed]) -> Json:
-    """Values by their schema: every round, what a row cost, and that over what the same values cost as bytes."""
-    return _paired(NAME, timed, {f"{name}_over_bytes": (timed[name], timed[name + AS_BYTES]) for name in TYPED})
+    """Values by their schema: every round, what a row cost, and that over what the same values cost as bytes.
+
+    `ratios_without_decoding` are what the ratios would be if decoding cost nothing: bytes, and what Spark needs for the
+    columns from memory beyond what it needs for bytes from memory.
+    """
+    cpu = {name: median(one.cpu_seconds) for name, one in timed.items()}
+    return {
+        **_paired(NAME, timed, {f"{name}_over_bytes": (timed[name], timed[name + AS_BYTES]) for name in TYPED}),
+        "ratios_without_decoding": {
+            f"{name}_over_bytes": round(
+                1 + (cpu[name + FROM_MEMORY] - cpu[name + AS_BYTES + FROM_MEMORY]) / cpu[name + AS_BYTES], 3
+            )
+            for name in TYPED
+        },
+    }
 
 
 def columns(timed: Mapping[str, Timed]) -> Json:

@@ -97,9 +97,10 @@ def _typed(found: Json) -> Sheet:
                 f"{cost[name + AS_BYTES]['median']:.2f}",
                 f"{found['ratios'][ratio]:g}",
                 f"{sign} {aim:g}",
+                f"{found['ratios_without_decoding'][ratio]:g}",
             )
         )
-    head = ("", "CPU µs a row", "lowest to highest", "as bytes", "ratio", "aim")
+    head = ("", "CPU µs a row", "lowest to highest", "as bytes", "ratio", "aim", "were decoding free")
     first = rounds[next(iter(TYPED))]
     return Sheet(
         f"Values by their schema: {first['rows']:,} rows, medians of {len(first['seconds'])} rounds", head, lines

@@ -1,12 +1,18 @@
-"""Values by the topic's schema and the same values as bytes, read through Spark and away: formats, flat and nested."""
+"""Values by the topic's schema and the same values as bytes, read through Spark and away: formats, flat and nested.
+
+Columns cost Spark more than bytes do, whoever makes them. So the same columns, and the same bytes, come in turn from
+memory too: without what that adds, what is left is what it costs to decode the values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 import pulsar
+import pyarrow as pa
 from pulsar.schema import Array, AvroSchema, Boolean, Double, Integer, JsonSchema, Long, Map, Record, Schema, String
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,6 +22,7 @@ from eos.sinks.columns import ValueFormat
 from tests.benchmarks import client_cpu
 from tests.benchmarks.flights import FIELDS, SCHEMAS, flights
 from tests.benchmarks.plan import create_topic, published
+from tests.benchmarks.python_sources import SameSource
 from tests.benchmarks.readers import Reading
 from tests.benchmarks.rounds import Timed, take_turns
 from tests.benchmarks.source_plan import PARTITIONS, SourcePlan
@@ -23,6 +30,8 @@ from tests.benchmarks.this_sink import ThisSink
 
 NAME = "typed"
 AS_BYTES = "_as_bytes"
+FROM_MEMORY = "_from_memory"
+_SAME_ROWS = 10_000
 
 
 class Airport(Record):  # type: ignore[misc]
@@ -72,10 +81,13 @@ TYPED: Mapping[str, Typed] = {
 """{name in the results: what is read}."""
 
 
-def compare(session: SparkSession, plan: SourcePlan) -> dict[str, Timed]:
+def compare(session: SparkSession, plan: SourcePlan, folder: Path) -> dict[str, Timed]:
     """Fill a topic of each kind, and read each in turn by its schema and as bytes; return what each took, of CPU too.
 
-    The name of a read as bytes ends with AS_BYTES. Raises RuntimeError when rows are missing.
+    The name of a read as bytes ends with AS_BYTES, and that of the same rows from memory with FROM_MEMORY besides.
+    Raises RuntimeError when rows are missing.
+
+    Args: knows the Python sources (`make_known`); keeps rows in `folder`.
     """
     topics = {name: create_topic(plan.broker, f"{plan.stem}-typed-{name}", PARTITIONS) for name in TYPED}
     df = flights(session, plan.typed_rows)
@@ -83,7 +95,8 @@ def compare(session: SparkSession, plan: SourcePlan) -> dict[str, Timed]:
         for name, kind in TYPED.items():
             client.create_producer(topics[name], schema=kind.schema()).close()
             _fill(plan, df, topics[name], kind)
-    contenders = [one for name, topic in topics.items() for one in _readings(session, plan, name, topic)]
+    topic_reads = [one for name, topic in topics.items() for one in _readings(session, plan, name, topic)]
+    contenders = [one for read in topic_reads for one in (read, _from_memory(read, plan, folder))]
     return take_turns(contenders, plan, NAME, plan.typed_rows, cpu=client_cpu.of_session(session))
 
 
@@ -106,3 +119,14 @@ def _readings(session: SparkSession, plan: SourcePlan, name: str, topic: str) ->
     value = StructType([by_schema.load().schema["value"]])
     yield Reading(name, by_schema.schema(value).load())
     yield Reading(name + AS_BYTES, session.read.format("pulsar").options(**read).schema("value binary").load())
+
+
+def _from_memory(read: Reading, plan: SourcePlan, folder: Path) -> Reading:
+    """Return a read of some of the same rows again and again."""
+    file = folder / f"{read.name}.arrows"
+    rows = read.df.limit(_SAME_ROWS).toArrow().combine_chunks()
+    with pa.ipc.new_stream(file, rows.schema) as out:
+        out.write(rows)
+    told: dict[str, str | int] = {"partitions": PARTITIONS, "rows": plan.typed_rows // PARTITIONS, "file": str(file)}
+    source = read.df.sparkSession.read.format(SameSource.name()).options(**told)
+    return Reading(read.name + FROM_MEMORY, source.schema(read.df.schema).load())

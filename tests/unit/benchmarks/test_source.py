@@ -15,7 +15,7 @@ from tests.benchmarks.segment_reads import BOOKIES, BROKERS, IDLE
 from tests.benchmarks.source_plan import LARGE, SMALL, SourcePlan
 from tests.benchmarks.source_table import show
 from tests.benchmarks.state import merge
-from tests.benchmarks.typed_reads import AS_BYTES, TYPED
+from tests.benchmarks.typed_reads import AS_BYTES, FROM_MEMORY, TYPED
 
 MACHINE = {"cpu": "a CPU", "cores": 2, "memory_gib": 8, "load_before": 0.1, "python": "3.11.1"} | dict.fromkeys(
     ("pulsar", "pyspark", "pulsar-client", "java"), "1.0"
@@ -56,7 +56,10 @@ def found() -> dict[str, Any]:
         source_results.reads(LARGE, large),
         source_results.reads(SMALL, small, "_small"),
         source_results.typed(
-            {name: timed(3, 4, 3) for name in TYPED} | {name + AS_BYTES: timed(2, 2, 2) for name in TYPED}
+            {name: timed(3, 4, 3) for name in TYPED}
+            | {name + AS_BYTES: timed(2, 2, 2) for name in TYPED}
+            | {name + FROM_MEMORY: timed(2, 2, 2) for name in TYPED}
+            | {name + AS_BYTES + FROM_MEMORY: timed(1.5, 1.5, 1) for name in TYPED}
         ),
         source_results.columns({column_reads.EVERY: timed(4, 5, 4), "key": timed(2, 2, 2), "count": timed(1, 1, 1)}),
         source_results.one_row(batches),
@@ -86,6 +89,10 @@ def test_ratios_are_of_cpu_and_each_is_said_as_its_aim_is(found: dict[str, Any])
     assert found["ratios"].keys() == source_results.AIMS.keys()
     assert found["ratios_of_rounds"]["java_source"] == {"min": 0.5, "median": 0.75, "max": 2.0}
     assert found["cpu_us_per_row"][LARGE.name]["this_source"] == {"min": 2.0, "median": 2.0, "max": 3.0}
+
+
+def test_of_what_typed_values_cost_that_is_told_apart_which_no_decoder_can_save(found: dict[str, Any]) -> None:
+    assert found["ratios_without_decoding"] == {f"{name}_over_bytes": 1.25 for name in TYPED}
 
 
 def test_what_a_row_adds_is_compared_within_a_round(found: dict[str, Any]) -> None:
