@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from eos.errors import InvalidInput
+from eos.pulsar.wire.spans import Payloads
 from eos.schema import vector_columns
 from eos.schema.avro_columns import Column, Items, Leaf, One, Pairs, Struct, Union, sized, varint
 from eos.schema.avro_defaults import field_value
@@ -46,14 +47,14 @@ class AvroDecoder:
         self._writer, self._reader, self._target = writer.node, reader.node, target
         self._column()  # refuses a default that is none
 
-    def decode(self, values: pa.Array) -> pa.Array:
+    def decode(self, values: pa.Array | Payloads) -> pa.Array:
         """Return the values. Args: the bytes, with nulls. Raises Undecodable."""
         if len(values) >= FEWEST:
             try:
                 return vector_columns.decode(values, vector_column(self._writer, self._reader, self._target))
             except Unsure:
                 pass  # each value is looked at: that says what is wrong, or that all is well
-        return self.one_by_one(values)
+        return self.one_by_one(Payloads.of(values).column)
 
     def one_by_one(self, values: pa.Array) -> pa.Array:
         """Return the values, as `decode` does; without numpy."""

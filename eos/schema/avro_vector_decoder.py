@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from eos.pulsar.wire.fields import Places
+from eos.schema.arrow_numbers import Numbers, decimals, plain, symbols
 from eos.schema.avro_defaults import field_value
 from eos.schema.avro_text import Node
 from eos.schema.conversions import limits
@@ -25,14 +26,10 @@ from eos.schema.vector_columns import (
     Cursor,
     ListColumn,
     NumberColumn,
-    Numbers,
     OptionalColumn,
     StructColumn,
     Unsure,
     VectorColumn,
-    decimals,
-    plain,
-    symbols,
 )
 from eos.spark.pyspark_api import arrow_type
 
@@ -174,8 +171,8 @@ class _Blocks(ListColumn):
                 self.keys.read(here)
             self.items.read(here)
             taken += 1
-            more = block[going] > taken
-            if not more.all():
+            more = np.flatnonzero(block[going] > taken)
+            if len(more) < len(going):
                 lists.back(going, here)
                 going, here = going[more], here.only(more)
 

@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos.errors import InvalidInput
-from eos.pulsar.wire.decoding import spans
 from eos.pulsar.wire.fields import Bytes, Flags, Places
+from eos.pulsar.wire.spans import Payloads, column_bytes, spans
 from eos.schema.avro_values import AvroDecoder
 from eos.schema.description import Description, Pair, Primitive, Record
 from eos.schema.errors import Undecodable
 from eos.schema.json_values import JsonDecoder
-from eos.schema.primitives import decode_primitive, joined
+from eos.schema.primitives import decode_primitive
 from eos.schema.protobuf_decoder import ProtobufDecoder
 
 
 class Values(Protocol):
     """Decodes the values of one kind."""
 
-    def decode(self, values: pa.Array) -> pa.Array:
+    def decode(self, values: pa.Array | Payloads) -> pa.Array:
         """Return the values. Args: the bytes, with nulls. Raises Undecodable."""
         ...
 
@@ -45,7 +45,7 @@ class Decoder:
         else:
             self._value = _single(writer, reader, target)
 
-    def decode(self, values: pa.Array, keys: pa.Array | None = None) -> pa.Array:
+    def decode(self, values: pa.Array | Payloads, keys: pa.Array | None = None) -> pa.Array:
         """Return the decoded values; a null stays null.
 
         Args: the payloads; the messages' keys, where the schema is a separated key-value one.
@@ -54,6 +54,7 @@ class Decoder:
         """
         if self._pair is None:
             return self._value.decode(values)
+        values = Payloads.of(values).column
         if self._pair.separated:
             assert keys is not None
             missing = pc.and_(keys.is_null(), values.is_null())
@@ -74,8 +75,8 @@ class _PrimitiveDecoder:
         self._kind = kind
         self._target = target
 
-    def decode(self, values: pa.Array) -> pa.Array:
-        return decode_primitive(self._kind, values).cast(self._target)
+    def decode(self, values: pa.Array | Payloads) -> pa.Array:
+        return decode_primitive(self._kind, Payloads.of(values).column).cast(self._target)
 
 
 def _single(writer: Description, reader: Description, target: pa.DataType) -> Values:
@@ -98,7 +99,7 @@ def _split(payloads: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return the keys and the values of payloads with both: each comes after its size as four bytes, -1 for null."""
     valid = payloads.is_valid().to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(valid)
-    data = np.frombuffer(joined(payloads.drop_null()), dtype=np.uint8)
+    data = np.frombuffer(column_bytes(payloads.drop_null()), dtype=np.uint8)
     sizes = pc.binary_length(payloads.drop_null()).to_numpy(zero_copy_only=False).astype(np.int64)
     ends = np.cumsum(sizes)
     keys, at = _sized(data, ends - sizes, ends, rows)

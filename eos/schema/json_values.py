@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eos.pulsar.wire.spans import Payloads
 from eos.schema import vector_columns
 from eos.schema.avro_text import Node
 from eos.schema.conversions import as_written, check
@@ -52,13 +53,13 @@ class JsonDecoder:
             with suppress(Unsure):
                 self._columns.append(JsonColumns(node, target, objects()))
 
-    def decode(self, values: pa.Array) -> pa.Array:
+    def decode(self, values: pa.Array | Payloads) -> pa.Array:
         """Return the values. Args: the bytes, with nulls. Raises Undecodable."""
         if len(values) < FEWEST:
-            return self._one_by_one(values)
+            return self._one_by_one(Payloads.of(values).column)
         if self._unread >= _TRIES and self._parsed < _PARSED:
             self._parsed += 1
-            return self._one_by_one(values)
+            return self._one_by_one(Payloads.of(values).column)
         self._parsed = 0
         try:
             found = self._in_step(values)
@@ -66,9 +67,9 @@ class JsonDecoder:
             return found
         except Unsure:
             self._unread += 1
-            return self._one_by_one(values)
+            return self._one_by_one(Payloads.of(values).column)
 
-    def _in_step(self, values: pa.Array) -> pa.Array:
+    def _in_step(self, values: pa.Array | Payloads) -> pa.Array:
         """Return the values as numpy reads them. Raises Unsure."""
         return vector_columns.decode(values, top_column(self._node, self._target), JsonData)
 

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos.pulsar.wire.fields import Flags, Places
+from eos.pulsar.wire.spans import column_bytes
+from eos.schema.arrow_numbers import Numbers, plain
 from eos.schema.avro_columns import repeated
 from eos.schema.avro_text import Node
 from eos.schema.conversions import BITS, limits, unwritten
@@ -46,16 +48,15 @@ from eos.schema.vector_columns import (
     Cursor,
     ListColumn,
     NumberColumn,
-    Numbers,
     OptionalColumn,
     StructColumn,
     Unsure,
     VectorColumn,
-    plain,
 )
 
 _KEY = re.compile(rb'[ \t\r\n]*"([^"\\\x00-\x1f]*)"[ \t\r\n]*:')  # with an escape it may be another way to write a name
 _LONGEST_KEY = 1_000
+_LAST_CONTROL = 0x1F  # a text may have none as it is
 _MOST_SPLITS = 64  # keys in an order of their own in each value take longer than a parser
 _DTYPES: dict[str, Any] = {"int": np.int32, "long": np.int64}
 
@@ -124,7 +125,7 @@ class _Nullable(OptionalColumn):
         if present.all():
             self.column.read(cursor)
             return
-        null, there = cursor.only(~present), np.flatnonzero(present)
+        null, there = cursor.only(np.flatnonzero(~present)), np.flatnonzero(present)
         if not starting_with(null, NULL).all():
             raise Unsure
         some = cursor.only(there)
@@ -153,6 +154,8 @@ class _Text(BytesColumn):
     def _parts(self, at: Places, sizes: Places, missing: Flags | None) -> pa.Array:
         """Return the values; those with a backslash as a parser reads them."""
         found = super()._parts(at, sizes, missing)
+        if np.frombuffer(column_bytes(found), np.uint8).min(initial=0xFF) <= _LAST_CONTROL:
+            raise Unsure
         escaped = np.searchsorted(self._slashes, at) != np.searchsorted(self._slashes, at + sizes)
         if not escaped.any():
             return found
@@ -256,8 +259,9 @@ class _Record(StructColumn):
             self._splits += 1
             if self._splits > _MOST_SPLITS:
                 raise Unsure
-            rest = going[~same], here.only(~same)
-            going, here = going[same], here.only(same)
+            others, those = np.flatnonzero(~same), np.flatnonzero(same)
+            rest = going[others], here.only(others)
+            going, here = going[those], here.only(those)
         here.move(here.at + len(key))
         ours = self._names.get(name)
         if ours is None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos.pulsar.wire.keys import first_not_text
+from eos.pulsar.wire.spans import column_bytes
 from eos.pulsar.wire.varint import binary_array
 from eos.schema.errors import Undecodable, Unencodable
 
@@ -171,7 +172,7 @@ def decode_primitive(kind: str, values: pa.Array) -> pa.Array:
         row = wrong.index(True).as_py()
         raise Undecodable(row, "", f"{sizes[row]} bytes, where a value of the type {kind} has {layout.parts.itemsize}")
     present = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-    parts = np.frombuffer(joined(values.drop_null()), dtype=layout.parts)
+    parts = np.frombuffer(column_bytes(values.drop_null()), dtype=layout.parts)
     try:
         numbers = layout.count(parts)
     except _OutOfRange as out:
@@ -227,15 +228,6 @@ def _in_utf_8(values: pa.Array) -> pa.Array:
     if (row := first_not_text(plain)) is not None:
         raise Unencodable(row, "", "it is not valid UTF-8")
     return plain
-
-
-def joined(values: pa.Array) -> memoryview:
-    """Return the bytes of a binary column without nulls, one after the other; nothing is copied."""
-    if len(values) == 0:
-        return memoryview(b"")
-    _, places, data = values.buffers()
-    offsets = np.frombuffer(places, dtype=np.int32)[values.offset : values.offset + len(values) + 1]
-    return memoryview(data if data is not None else b"")[offsets[0] : offsets[-1]]
 
 
 def _text(values: pa.Array) -> pa.Array:

@@ -18,6 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from eos.errors import InvalidInput
+from eos.pulsar.wire.spans import Payloads
 from eos.schema import vector_columns
 from eos.schema.avro_text import below
 from eos.schema.conversions import check_leaf, text
@@ -71,14 +72,14 @@ class ProtobufDecoder:
         self._read = _reading(theirs, ours, "")
         self._theirs, self._ours, self._target = theirs, ours, target
 
-    def decode(self, values: pa.Array) -> pa.Array:
+    def decode(self, values: pa.Array | Payloads) -> pa.Array:
         """Return the values. Args: the bytes, with nulls. Raises Undecodable."""
         if len(values) >= FEWEST:
             try:
                 return vector_columns.decode(values, self.vector_column())
             except Unsure:
                 pass  # each value is looked at: that says what is wrong, or that all is well
-        return self.one_by_one(values)
+        return self.one_by_one(Payloads.of(values).column)
 
     def vector_column(self) -> VectorColumn:
         """Return an empty column that reads values by numpy."""

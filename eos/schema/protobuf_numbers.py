@@ -10,7 +10,8 @@ import pyarrow as pa
 from google.protobuf.descriptor import FieldDescriptor
 
 from eos.pulsar.wire.fields import Places
-from eos.schema.vector_columns import Cursor, NumberColumn, Numbers, Unsure, decimals, plain, symbols
+from eos.schema.arrow_numbers import Numbers, decimals, plain, symbols
+from eos.schema.vector_columns import Cursor, NumberColumn, Unsure
 
 F = FieldDescriptor
 VARINT, EIGHT, SIZED, FOUR = 0, 1, 2, 5

@@ -22,6 +22,7 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from eos.pulsar.wire.fields import Flags, Places
+from eos.schema.arrow_numbers import plain
 from eos.schema.protobuf_numbers import EIGHT, FOUR, SIZED, VARINT, enum_column, number_column
 from eos.schema.protobuf_schema import FIRST_SECOND, LAST_SECOND, TIMESTAMP, entry_of, is_repeated, is_required
 from eos.schema.vector_columns import (
@@ -34,7 +35,6 @@ from eos.schema.vector_columns import (
     StructColumn,
     Unsure,
     VectorColumn,
-    plain,
     spread,
 )
 
@@ -139,9 +139,8 @@ class _Message(StructColumn):
         counts = np.zeros((len(self._fields), len(starts)), np.int64)
         here, who = cursor, np.arange(len(starts))
         for _ in range(_MOST_PASSES):
-            going = here.at < here.end
-            if not going.all():
-                here, who = here.only(going), who[going]
+            going = np.flatnonzero(here.at < here.end)
+            here, who = here.only(going), who[going]
             if not len(who):
                 break
             before = here.at

@@ -7,8 +7,8 @@ Why the result cannot be wrong:
 
 - Nothing is repaired here and no error is named here. A step that meets anything it is not sure of raises `Unsure`, and
   the values of the whole call are decoded again, one by one, by the decoder that names row and field.
-- No step reads past the end of its row and goes on: each move is compared with the row's end. The bytes of the next
-  row, or of the padding, may be looked at before that, and are thrown away.
+- No step reads past the end of its row and goes on: each move is compared with the row's end. What lies behind the row
+  (the header of the next message, its value, or padding) may be looked at before that, and is thrown away.
 - A column keeps the place that each of its values was read at. All rows lie one after the other, and no two values of a
   column lie at the same place unless they have no bytes. So the places alone give the order of the values, whatever the
   order of the steps was. Nothing has to be moved to its row.
@@ -24,17 +24,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos.pulsar.wire.decoding import spans
 from eos.pulsar.wire.fields import MOST_VARINT, Bytes, Flags, Places, varints, window
+from eos.pulsar.wire.spans import Payloads, column_bytes, spans
+from eos.schema.arrow_numbers import Finish, Numbers
 from eos.schema.avro_columns import repeated, structs
-from eos.schema.primitives import joined
 
-Numbers = npt.NDArray[Any]
-Finish = Callable[[Numbers, Flags | None], pa.Array]
-"""Makes an Arrow array of numbers. Args: the numbers; which of them are null, None for none. Raises Unsure."""
-
-_PADDING = 32  # the longest look ahead is 16 bytes
-_MOST_BYTES = 2**31 - 1 - _PADDING  # Arrow's binary columns count by 32 bits
+_MOST_BYTES = 2**31 - 1  # Arrow's binary columns count by 32 bits
 _FEW, _MOST_THIN_STEPS = 24, 256  # steps for so few values take longer than a decoder of single values
 
 _U = np.uint64
@@ -49,13 +44,11 @@ class Data:
 
     Attributes:
         raw: the bytes, and some more after the last row.
-        size: the bytes without those.
         eight: the eight bytes from each place on, as one number.
     """
 
     def __init__(self, raw: Bytes) -> None:
         self.raw, self.eight = raw, window(raw)
-        self.size = len(raw) - _PADDING
         self._thin_steps = 0
 
     def count_step(self, values: int) -> None:
@@ -86,12 +79,17 @@ class Cursor:
             self._looked_at = self.at, self.data.raw[self.at]
         return self._looked_at[1]
 
-    def only(self, which: Places | Flags) -> Cursor:
-        """Return a cursor of some of the values."""
+    def only(self, which: Places) -> Cursor:
+        """Return a cursor of some of the values, or of all. `which` rises."""
+        if len(which) == len(self.at):
+            return Cursor(self.data, self.at, self.end)
         return Cursor(self.data, self.at[which], self.end[which])
 
     def back(self, which: Places, other: Cursor) -> None:
-        """Take over where some of the values have got to."""
+        """Take over where some of the values have got to. Args: as of `only`; the cursor of them."""
+        if len(which) == len(self.at):
+            self.at = other.at
+            return
         self.at = self.at.copy()
         self.at[which] = other.at
 
@@ -137,23 +135,20 @@ class VectorColumn(Protocol):
         ...
 
 
-def decode(values: pa.Array, column: VectorColumn, data: Callable[[Bytes], Data] = Data) -> pa.Array:
+def decode(values: pa.Array | Payloads, column: VectorColumn, data: Callable[[Bytes], Data] = Data) -> pa.Array:
     """Return the values. Args: the bytes, with nulls; an empty column that reads them; their holder. Raises Unsure."""
-    rows = values.drop_null() if values.null_count else values
-    sizes = pc.binary_length(rows).to_numpy(zero_copy_only=False)
-    whole = joined(rows)
-    if len(whole) > _MOST_BYTES:
+    given = Payloads.of(values)
+    if len(given.data) > _MOST_BYTES:
         raise Unsure
-    raw = np.empty(len(whole) + _PADDING, np.uint8)
-    raw[: len(whole)] = np.frombuffer(whole, np.uint8)
-    raw[len(whole) :] = 0
-    ends = np.cumsum(sizes, dtype=np.int64)
-    cursor = Cursor(data(raw), ends - sizes, ends)
+    present = None if given.missing is None else ~given.missing
+    at, sizes = (given.at, given.sizes) if present is None else (given.at[present], given.sizes[present])
+    ends = at + sizes
+    cursor = Cursor(data(given.data), at, ends)
     column.read(cursor)
     if (cursor.at != ends).any():
         raise Unsure
     try:
-        return column.taken(values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else None)
+        return column.taken(present)
     except pa.ArrowInvalid as error:
         raise Unsure from error
 
@@ -254,11 +249,17 @@ class BytesColumn:
             ends[present] = at
             at, sizes = ends, spread(sizes, present)
         found = self._parts(at, sizes, None if present is None else ~present)
-        return (found.cast(pa.string()) if self._text else found).cast(self._kind)
+        return (_text(found) if self._text else found).cast(self._kind)
 
     def _parts(self, at: Places, sizes: Places, missing: Flags | None) -> pa.Array:
         """Return the values as they are written."""
         return spans(self._raw, at, sizes, missing)
+
+
+def _text(values: pa.Array) -> pa.Array:
+    """Return bytes as texts. Raises pa.ArrowInvalid for what is not UTF-8. Bytes below 0x80 are."""
+    plain = np.frombuffer(column_bytes(values), np.uint8).max(initial=0) < 0x80
+    return values.view(pa.string()) if plain else values.cast(pa.string())
 
 
 class StructColumn:
@@ -344,10 +345,14 @@ class ListColumn:
 
 def _refuse_twice(keys: pa.Array, counts: Places) -> None:
     """Raise Unsure where a map has a key twice."""
-    if counts.max(initial=0) < 2:
+    most, uniform = int(counts.max(initial=0)), bool((counts == counts[:1]).all())
+    if most < 2:
         return
-    most = int(counts[0])
-    if (counts == most).all() and pc.all(pc.equal(keys[most:], keys[:-most])).as_py():  # all have those of the first
+    if uniform and most < 4:  # so that each pair of a map's keys is one key and the next, round and round
+        sizes = pc.binary_length(keys).to_numpy().reshape(-1, most)
+        if not (sizes == np.roll(sizes, 1, axis=1)).any():
+            return
+    if uniform and pc.all(pc.equal(keys[most:], keys[:-most])).as_py():  # all have those of the first
         keys, counts = keys[:most], counts[:1]
     codes = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
     both = np.sort(np.repeat(np.arange(len(counts)), counts) * (int(codes.max()) + 1) + codes)
@@ -360,37 +365,3 @@ def spread(values: Numbers, present: Flags) -> Numbers:
     whole = np.zeros((len(present), *values.shape[1:]), values.dtype)
     whole[present] = values
     return whole
-
-
-def plain(kind: pa.DataType) -> Finish:
-    """Return what makes an Arrow array of numbers that have the width of its type."""
-
-    def finish(values: Numbers, missing: Flags | None) -> pa.Array:
-        found = pa.array(values, mask=missing)
-        return found if found.type.equals(kind) else found.view(kind)
-
-    return finish
-
-
-def symbols(names: Sequence[str]) -> Finish:
-    """Return what makes texts of their places among these."""
-    known = pa.array(names, pa.string())
-    return lambda values, missing: known.take(pa.array(values, mask=missing))
-
-
-def decimals(written: pa.DataType, kind: pa.DataType) -> Finish:
-    """Return what makes decimals of 16 bytes each, least significant first.
-
-    Args: the type that they were written as, whose digits no value exceeds; the Arrow type, which may have others.
-    """
-
-    def finish(values: Numbers, missing: Flags | None) -> pa.Array:
-        valid = None if missing is None else pa.array(~missing).buffers()[1]
-        found = pa.Array.from_buffers(written, len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])
-        found.validate(full=True)
-        if not written.equals(kind):
-            found = found.cast(kind)
-            found.validate(full=True)
-        return found
-
-    return finish

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 from eos.errors import InvalidInput
 from eos.option_names import did_you_mean
 from eos.pulsar.protocol.topics import split_partition
-from eos.pulsar.wire.decoding import Column, decode
+from eos.pulsar.wire.decoding import Column, decode, decode_apart
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import Places
 from eos.pulsar.wire.message_id import EntryId
@@ -159,7 +159,7 @@ class SourceColumns:
         self._wanted = {part.decoded for part in self._parts if part.decoded is not None}
         self._typed = typed if "value" in self._wanted else None
         if self._typed is not None:
-            self._wanted |= self._typed.needs
+            self._wanted.remove("value")
         self._topic = topic
         self._constants = dict(zip(("__topic", "__partition"), split_partition(topic), strict=True))
 
@@ -170,16 +170,21 @@ class SourceColumns:
 
         Raises UnreadableMessage, InvalidInput, DamagedFrame.
         """
-        decoded = decode(entries, self._wanted)
+        if self._typed is None:
+            decoded, typed = decode(entries, self._wanted), None
+        else:
+            decoded, values = decode_apart(entries, self._wanted | self._typed.needs(entries))
         messages: Places = np.arange(decoded.num_rows)
         if without:
             messages = np.delete(messages, without)
             decoded = decoded.take(pa.array(messages))
         if self._typed is not None:
-            value = self._typed.decode(decoded, entries, messages, self._schema.field("value").type)
-            decoded = decoded.set_column(decoded.schema.get_field_index("value"), "value", value)
+            kind = self._schema.field("value").type
+            typed = self._typed.decode(values.only(messages) if without else values, decoded, entries, messages, kind)
         columns = [
-            self._column(part, field, decoded, entries, messages)
+            typed
+            if part.name == "value" and typed is not None
+            else self._column(part, field, decoded, entries, messages)
             for part, field in zip(self._parts, self._schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)

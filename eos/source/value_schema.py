@@ -19,6 +19,7 @@ from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.decoding import Column
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import Places
+from eos.pulsar.wire.spans import Payloads
 from eos.schema.decoder import Decoder
 from eos.schema.description import Description, Pair, described, same
 from eos.schema.errors import Undecodable
@@ -89,43 +90,45 @@ def typed(topic: str, registered: Registered | None, *, must: bool = False) -> V
     return schema
 
 
-_NEEDED: frozenset[Column] = frozenset({"value", "schema_version"})
-
-
 class TypedValues:
-    """Decodes the values of one physical topic.
-
-    Attributes:
-        needs: the columns of `eos.pulsar.wire.decoding` that it reads.
-    """
+    """Decodes the values of one physical topic."""
 
     def __init__(self, schema: ValueSchema, topic: str, lookup: Lookup) -> None:
         """Args: what the query reads by; the physical topic; finds the version that a message names."""
         self._schema = schema
-        separated = isinstance(schema.description, Pair) and schema.description.separated
-        self.needs: frozenset[Column] = _NEEDED | {"key"} if separated else _NEEDED
+        self._separated = isinstance(schema.description, Pair) and schema.description.separated
         self._topic = topic
         self._lookup = lookup
         self._decoders: dict[bytes | None, Decoder] = {}
 
+    def needs(self, entries: Sequence[Entry]) -> frozenset[Column]:
+        """Return the columns that `decode` reads for these entries, besides the values."""
+        keys: frozenset[Column] = frozenset({"key"} if self._separated else ())
+        return keys | {"schema_version"} if len(_versions(entries)) > 1 else keys
+
     def decode(
-        self, decoded: pa.RecordBatch, entries: Sequence[Entry], messages: Places, target: pa.DataType
+        self,
+        values: Payloads,
+        decoded: pa.RecordBatch,
+        entries: Sequence[Entry],
+        messages: Places,
+        target: pa.DataType,
     ) -> pa.Array:
         """Return the typed values.
 
-        Args: columns of messages, those needed among them; the entries; which of their messages these are; the Arrow
-        type.
+        Args: the values of messages; columns of the same, those needed among them; the entries; which of their messages
+        these are; the Arrow type.
 
         Raises UnreadableMessage, which names topic, message and field, for what is not as its schema says, and
         InvalidInput for a version that no longer goes with the query's.
         """
-        values = decoded.column("value")
-        keys = decoded.column("key") if "key" in self.needs else None
+        keys = decoded.column("key") if self._separated else None
         parts, places = [], []
-        for version, rows in _by_version(decoded, entries):
+        for version, rows in _by_version(decoded, entries, len(values)):
+            whole = len(rows) == len(values)
+            own = keys if keys is None or whole else keys.take(pa.array(rows))
             try:
-                decoder = self._decoder(version, target)
-                parts.append(decoder.decode(_of(rows, values), None if keys is None else _of(rows, keys)))
+                parts.append(self._decoder(version, target).decode(values if whole else values.only(rows), own))
             except Undecodable as wrong:
                 raise self._error(entries, int(messages[rows[wrong.row]]), version, wrong) from wrong
             places.append(rows)
@@ -165,17 +168,18 @@ class TypedValues:
         )
 
 
-def _by_version(decoded: pa.RecordBatch, entries: Sequence[Entry]) -> Iterator[tuple[bytes | None, Places]]:
-    """Yield each schema version, None for messages without one, with its rows. An entry has one version."""
-    told = {entry.metadata.schema_version or None for entry in entries}  # empty: the producer had none
-    if len(told) == 1:
-        yield told.pop(), np.arange(decoded.num_rows)
+def _versions(entries: Sequence[Entry]) -> set[bytes | None]:
+    """Return the schema versions that entries name. An entry has one, or none: an empty one is none."""
+    return {entry.metadata.schema_version or None for entry in entries}
+
+
+def _by_version(decoded: pa.RecordBatch, entries: Sequence[Entry], rows: int) -> Iterator[tuple[bytes | None, Places]]:
+    """Yield each schema version, None for messages without one, with its rows. Args: of `decode`; how many rows."""
+    told = _versions(entries)
+    if len(told) <= 1:
+        yield from ((version, np.arange(rows)) for version in told)
         return
     versions = decoded.column("schema_version").dictionary_encode()
     codes = versions.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     for code in np.unique(codes):
         yield versions.dictionary[code].as_py() or None if code >= 0 else None, np.flatnonzero(codes == code)
-
-
-def _of(rows: Places, column: pa.Array) -> pa.Array:
-    return column if len(rows) == len(column) else column.take(pa.array(rows))

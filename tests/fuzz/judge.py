@@ -21,6 +21,7 @@ from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.frames import FrameDecoder
 from eos.schema.errors import Undecodable
 from eos.schema.protobuf_schema import is_repeated, message_descriptor
+from tests.between import between
 from tests.fuzz.corpus import TOPIC, Value
 from tests.one_by_one import rows_one_by_one
 from tests.property.vector_comparison import same
@@ -124,7 +125,7 @@ def _last(one: Value, data: Sequence[bytes]) -> Any:
     """Return the last value, None where it is refused. Raises Fault where another row is named, or no reason."""
     column = pa.array(data, pa.binary())
     try:
-        found = one.decoder.decode(column, column)
+        found = one.decoder.decode(between(column), column)
     except Undecodable as error:
         if error.row != len(data) - 1 or not error.why:
             raise Fault(f"{error} names no row") from error

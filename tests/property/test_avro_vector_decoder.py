@@ -17,6 +17,7 @@ from eos.schema.avro_values import AvroDecoder
 from eos.schema.avro_vector_decoder import vector_column
 from eos.schema.description import Record
 from eos.schema.errors import Undecodable
+from tests.between import between
 from tests.property import evolving_avro
 from tests.property.random_schemas import as_arrow_has_it
 from tests.property.vector_comparison import compared, same
@@ -28,7 +29,7 @@ MANY = pytest.mark.parametrize("schemas", [30, pytest.param(3_000, marks=pytest.
 
 def by_numpy(decoder: AvroDecoder, writer: Record, reader: Record, values: pa.Array) -> pa.Array | None:
     try:
-        return vector_columns.decode(values, vector_column(writer.node, reader.node, arrow_type(reader)))
+        return vector_columns.decode(between(values), vector_column(writer.node, reader.node, arrow_type(reader)))
     except vector_columns.Unsure:
         return None
 

@@ -15,6 +15,7 @@ from eos.schema.description import Record, described
 from eos.schema.protobuf_decoder import ProtobufDecoder
 from eos.schema.protobuf_vector_decoder import FEWEST
 from eos.schema.vector_columns import Unsure
+from tests.between import between
 from tests.property import evolving_protobuf
 from tests.property.evolving_avro import damaged
 from tests.property.evolving_protobuf import SYMBOLS
@@ -26,7 +27,7 @@ ROWS = FEWEST + 10
 
 def by_numpy(decoder: ProtobufDecoder, values: pa.Array) -> pa.Array | None:
     try:
-        return vector_columns.decode(values, decoder.vector_column())
+        return vector_columns.decode(between(values), decoder.vector_column())
     except Unsure:
         return None
 

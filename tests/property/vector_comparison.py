@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from eos.pulsar.wire.spans import Payloads
 from eos.schema.errors import Undecodable
 
 
@@ -42,7 +43,7 @@ def same(one: pa.Array, other: pa.Array) -> bool:
     return bool(one.equals(other))
 
 
-def outcome(decode: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array | str:
+def outcome(decode: Callable[[Any], pa.Array], values: pa.Array | Payloads) -> pa.Array | str:
     try:
         return decode(values)
     except Undecodable as error:

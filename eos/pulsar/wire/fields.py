@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +22,8 @@ Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-PADDING = 16
-"""Bytes that must follow the last message in the array, whatever they are."""
+PADDING = 32
+"""Bytes that must follow the last message in the array, whatever they are. The longest look ahead is 16."""
 
 MOST_VARINT = 10
 """Bytes that a number of 64 bits has at most."""
@@ -86,9 +87,13 @@ def joined(parts: Sequence[Buffer]) -> tuple[Bytes, Places]:
     return data, np.cumsum([0, *map(len, parts)])
 
 
-def window(data: Bytes) -> npt.NDArray[np.uint64]:
-    """Return the eight bytes from each place on, as little-endian numbers; shape (bytes - 7,)."""
-    return np.ndarray((len(data) - 7,), dtype="<u8", buffer=data.data, strides=(1,))
+def window(data: Bytes, kind: str = "<u8") -> npt.NDArray[Any]:
+    """Return what lies in `data` from each place on, as one item of this type of numpy's. Default: a number of 8 bytes.
+
+    Shape: a place for each item that ends within the bytes.
+    """
+    dtype = np.dtype(kind)
+    return np.ndarray((len(data) - dtype.itemsize + 1,), dtype=dtype, buffer=data.data, strides=(1,))
 
 
 def varints(data: Bytes, at: Places, first: Bytes) -> tuple[npt.NDArray[np.uint64], Bytes, Bytes]:

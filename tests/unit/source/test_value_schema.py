@@ -25,6 +25,13 @@ from tests.unit.schema.registered import field, golden, record, registered
 TOPIC = "persistent://public/default/t"
 FLIGHT = record(field("delay", "int"))
 DECLARED = StructType([StructField("value", StructType([StructField("delay", IntegerType())]))])
+DECLARED_NUMBER = StructType(
+    [
+        StructField("__key", BinaryType()),
+        StructField("value", IntegerType()),
+        StructField("__partition", IntegerType()),
+    ]
+)
 
 
 def entry(value: bytes, number: int = 0, version: int | None = None, **metadata: Any) -> Entry:
@@ -196,3 +203,21 @@ def test_what_types_no_column_is_not_decoded(monkeypatch: pytest.MonkeyPatch) ->
     typed = TypedValues(shared, TOPIC, lambda topic, version: None)
     SourceColumns(StructType([StructField("__key", BinaryType())]), TOPIC, typed).batch([entry(number(1))])
     assert asked == [{"key"}]
+
+
+def test_values_of_several_groups_come_as_one_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eos.pulsar.wire.decoding.GROUP_BYTES", 250)  # an entry counts 100 here
+    entries = [entry(b"" if place == 3 else number(place), place, null_value=place == 3) for place in range(7)]
+    assert rows(registered("INT32"), *entries) == [0, 1, 2, None, 4, 5, 6]
+
+
+@pytest.mark.parametrize("versions", [[None], [0], [0, 1], [None, 0]])
+def test_a_version_is_looked_for_in_each_message_only_where_there_are_several(versions: list[int | None]) -> None:
+    schema = registered("INT32")
+    typed = TypedValues(shared_schema({TOPIC: schema}), TOPIC, lambda topic, version: schema)
+    entries = [entry(number(place), place, version) for place, version in enumerate(versions)]
+    assert typed.needs(entries) == ({"schema_version"} if len(versions) > 1 else set())
+    columns = SourceColumns(DECLARED_NUMBER, TOPIC, typed).batch(entries)
+    assert columns.to_pylist() == [
+        {"__key": None, "value": place, "__partition": None} for place in range(len(entries))
+    ]
