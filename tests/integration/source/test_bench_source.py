@@ -64,7 +64,9 @@ def test_every_ratio_is_there_and_made_of_the_raw_figures(plan: SourcePlan, foun
 
 def test_typed_values_are_compared_with_the_same_values_as_bytes(plan: SourcePlan, found: Any) -> None:
     rounds = found["rounds"][typed_reads.NAME]
-    assert rounds.keys() == {name + suffix for name in typed_reads.TYPED for suffix in ("", typed_reads.AS_BYTES)}
+    kinds = {name + suffix for name in typed_reads.TYPED for suffix in ("", typed_reads.AS_BYTES)}
+    assert rounds.keys() == kinds | {name + typed_reads.FROM_MEMORY for name in kinds}
+    assert found["ratios_without_decoding"].keys() == {f"{name}_over_bytes" for name in typed_reads.TYPED}
     assert {one["rows"] for one in rounds.values()} == {plan.typed_rows}
 
 
