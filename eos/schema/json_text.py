@@ -53,7 +53,8 @@ class JsonData(Data):
 
     def __init__(self, raw: Bytes) -> None:
         super().__init__(raw)
-        self.slashes: Places = np.flatnonzero(raw == SLASH)
+        marks = raw == SLASH
+        self.slashes: Places = np.flatnonzero(marks) if marks.any() else np.empty(0, np.int64)  # for none it is slow
         self.plain = raw
         if len(self.slashes):
             self.plain = raw.copy()
@@ -207,7 +208,7 @@ def whole(cursor: Cursor) -> Places:
         if size.max() > _MOST_DIGITS:  # what has 19 digits can't have overflown
             raise Unsure
         long = long[more == 8]
-    if (number > _U(2**63 - 1) + negative).any():
+    if size.max(initial=0) == _MOST_DIGITS and (number > _U(2**63 - 1) + negative).any():
         raise Unsure
     cursor.move(at + size)
     found = number.view(np.int64)
