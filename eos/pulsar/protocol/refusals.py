@@ -50,6 +50,7 @@ _QUOTA = (
 _GRANT = "pulsar-admin topics grant-permission TOPIC --role ROLE --actions"
 _ANY_GRANT = f"The role lacks a permission: {_GRANT} produce,consume"
 
+_ANY_EXCEPTION = "Exception"  # in Java's words for any fault: it names a cause only under the code of its row
 _RIGHT_UNKNOWN = (
     "The broker could not find out whether the role has the permission. Look at the broker's log, and whether its "
     "metadata store answers"
@@ -117,7 +118,7 @@ ANSWERS: Final = (
     Answer("AuthorizationError", "not authorized", RefusedForGood, _ANY_GRANT),
     # The exceptionally branches of ServerCnx. Those of PRODUCER and SUBSCRIBE give Java's words for the exception.
     Answer("AuthorizationError", "trying to authorize", AuthorizationUnknown, _RIGHT_UNKNOWN),
-    Answer("AuthorizationError", "Exception", AuthorizationUnknown, _RIGHT_UNKNOWN),
+    Answer("AuthorizationError", _ANY_EXCEPTION, AuthorizationUnknown, _RIGHT_UNKNOWN),
     Answer("AuthorizationError", kind=RefusedForGood, advice=_ANY_GRANT),
     Answer(
         "ConsumerBusy",
@@ -254,7 +255,8 @@ def told_by_proxy(problem: Refused) -> bool:
 
 def advice_for(words: str) -> str:
     """Return what helps where a broker's words alone name a known cause, as in its admin API; "" where they do not."""
-    return next((row.advice for row in ANSWERS if row.words and row.words in words), "")
+    known = (row for row in ANSWERS if row.words not in ("", _ANY_EXCEPTION))
+    return next((row.advice for row in known if row.words in words), "")
 
 
 def refused(asked: str, code: str, detail: str) -> Refused:

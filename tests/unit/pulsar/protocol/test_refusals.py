@@ -15,7 +15,7 @@ from eos.errors import (
     Refused,
     RefusedForGood,
 )
-from eos.pulsar.protocol.refusals import ANSWERS, Answer, refused
+from eos.pulsar.protocol.refusals import ANSWERS, Answer, advice_for, refused
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 
 
@@ -151,3 +151,11 @@ TOO_LARGE = "Exceed maximum message size"
 def test_words_tell_more_than_their_code_and_under_that_code_only(code: str, detail: str, kind: type[Refused]) -> None:
     """A transaction that was ended: the batch is written again, or its driver is fenced. See tests/contract."""
     assert type(refused("send frame 1 to t", code, detail)) is kind
+
+
+@pytest.mark.parametrize("row", [row for row in ANSWERS if row.words and row.words != "Exception"])
+def test_words_alone_are_explained_also_among_those_of_an_exception(row: Answer) -> None:
+    """As the admin API of a broker passes them on."""
+    java = "Topic creation encountered an exception error_message=org.apache.pulsar.PulsarServerException: "
+    assert advice_for(f"{java}java.io.IOException: {row.words} 'filesystem'") == row.advice
+    assert advice_for(f"{java}java.lang.NullPointerException") == "", "an exception alone tells no cause"
