@@ -26,7 +26,7 @@ from statestore.drills.acts.acts import Acts
 from statestore.drills.acts.same_state import read_stores
 from statestore.drills.journal import JobEvent
 from statestore.drills.processes import undisturbed
-from statestore.errors import InvalidInput, StateStoreError
+from statestore.errors import InvalidInput, StateStoreError, Unavailable
 from statestore.hadoop.file_systems import Hadoop
 from statestore.roll_forward import Output, lacked_by
 from statestore.roll_forward.plan import InputLog
@@ -148,6 +148,8 @@ def _look(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: in
         report = verify(scratch, spark=live.spark, options=live.options, operators=operators)
         note.detail = f"{len(report.findings)} findings"
     first = f"; the first: {report.findings[0]}" if report.findings else ""
+    if report.answer == "unknown":
+        raise Unavailable(f"Whether {what} can be resumed is not known: {note.detail}{first}")
     acts.check(f"{what} can be resumed", report.ok, note.detail + first)
     compare(live, acts, what, scratch, batch)
     if live.output is None:
@@ -167,28 +169,32 @@ def _look(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: in
 
 
 def compare(live: Live, acts: Acts, what: str, scratch: str, batch: int) -> bool | None:
-    """Compare a restored state with the live one's; None: nothing could be compared."""
+    """Compare a restored state with the live one's, store by store; None: nothing could be compared.
+
+    A store that could be read of one of the two only tells nothing.
+    """
     with acts.step(f"open the state of {what}") as note:
         restored = read_stores(live.spark, scratch, batch, live.options)
         rows = sum(content.rows for content in restored.contents.values())
         note.detail = f"batch {batch}: {rows} rows in {len(restored.contents)} stores"
-    for store, why in restored.unread.items():
-        acts.not_tested(f"the rows of {store}", why)
     try:
         with acts.step("read the live state at the same batch"):
             there = read_stores(live.spark, live.checkpoint, batch, live.options)
     except StateStoreError as error:
         acts.not_tested(f"{what} against the live state", str(error))
         return None
-    if restored.unread and not (restored.contents or there.contents):
-        acts.not_tested(f"{what} against the live state", "none of its stores could be read")
+    unread = {**there.unread, **restored.unread}
+    for store, why in unread.items():
+        acts.not_tested(f"the rows of {store}", why)
+    stores = sorted({*restored.contents, *there.contents} - unread.keys())
+    if unread and not stores:
+        acts.not_tested(f"{what} against the live state", "none of its stores could be read of both")
         return None
     differing = [
-        f"{store}: {restored.contents.get(store)}, live {content}"
-        for store, content in there.contents.items()
-        if restored.contents.get(store) != content
+        f"{store}: {restored.contents.get(store)}, live {there.contents.get(store)}"
+        for store in stores
+        if restored.contents.get(store) != there.contents.get(store)
     ]
-    same = not differing and restored.contents.keys() == there.contents.keys()
     detail = "; ".join(differing) or f"batch {batch}: {rows} rows, the same content"
-    acts.check(f"the state of {what} is the live one's", same, detail)
-    return same
+    acts.check(f"the state of {what} is the live one's", not differing, detail)
+    return not differing

@@ -50,7 +50,7 @@ def follow(live: Live, shadow: Shadow, acts: Acts) -> None:
 
     Raises:
         InvalidInput: there is no such job, or its sink is another one.
-        Unavailable: the live job committed nothing within the time.
+        Unavailable: the live job committed nothing within the time, or its state could not be compared.
         EosError: something else did not answer.
     """
     if live.output is None:
@@ -75,7 +75,12 @@ def follow(live: Live, shadow: Shadow, acts: Acts) -> None:
                 acts.check("the shadow runs the live job's batches", False, str(error))
                 return
         acts.check("the shadow runs the live job's batches", True, f"{shadow.batches}, up to batch {batch}")
-        compare(live, acts, "the shadow", scratch, batch)
+        if compare(live, acts, "the shadow", scratch, batch) is None:
+            raise Unavailable(
+                f"The shadow's state could not be compared with the live job's at batch {batch}: what was not tested "
+                "says why. Try again; where the live job no longer keeps that batch, with fewer --batches, or let it "
+                "keep more (spark.sql.streaming.minBatchesToRetain)"
+            )
 
 
 def _next(live: Live, shadow: Shadow, query: str, batch: int, text: str) -> BatchInput:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 import psutil
@@ -74,7 +75,7 @@ def kill_workers(stage: FaultTargets, chance: random.Random) -> None:
     """SIGKILL the Python workers shortly after a batch of a job that writes by tasks has begun."""
     _let_begin(stage)
     stage.let_pass(chance.uniform(0, 0.3))
-    workers = stage.supervisor.driver.workers()
+    workers = _some(stage, lambda: stage.supervisor.driver.workers(), "Python workers")
     kill_all(workers)
     stage.done(f"{len(workers)} Python workers killed while a batch was written")
 
@@ -84,7 +85,7 @@ def kill_planner(stage: FaultTargets, chance: random.Random) -> None:
     _let_begin(stage)
     wait_s = chance.uniform(0, 1)
     stage.let_pass(wait_s)
-    planners = stage.supervisor.driver.planners()
+    planners = _some(stage, lambda: stage.supervisor.driver.planners(), "a planner of micro-batches")
     kill_all(planners)
     stage.done(f"{len(planners)} planner killed {wait_s:.2f} s after a batch had begun")
 
@@ -114,6 +115,18 @@ def kill_node(stage: FaultTargets, chance: random.Random) -> None:
 
 def _wait_for_executors(stage: FaultTargets) -> None:
     stage.supervisor.wait(lambda: len(stage.executors) == EXECUTOR_COUNT, "two executors")
+
+
+def _some(stage: FaultTargets, find: Callable[[], list[psutil.Process]], what: str) -> list[psutil.Process]:
+    """Wait until there is a process to kill: a fault that hits nothing would count as one that was got over."""
+    found: list[psutil.Process] = []
+
+    def there() -> bool:
+        found[:] = find()
+        return bool(found)
+
+    stage.supervisor.wait(there, what)
+    return found
 
 
 def _let_begin(stage: FaultTargets) -> None:

@@ -50,7 +50,12 @@ class FakeSupervisor:
 
     def __init__(self, recorder: Recorder) -> None:
         self.jobs = {"rows": SimpleNamespace(spec=None), "sums": SimpleNamespace(spec=None)}
-        self.driver = recorder.part("driver", workers=lambda: [], planners=lambda: [], executors=self._executors)
+        self.driver = recorder.part(
+            "driver",
+            workers=lambda: [recorder.part("worker")],
+            planners=lambda: [recorder.part("planner")],
+            executors=self._executors,
+        )
         self.recovery: object = None
         self._recorder, self._count = recorder, 0
 
@@ -254,11 +259,18 @@ def test_a_lost_broker_comes_back_only_when_the_jobs_have_long_gone_on(stage: Fa
     assert len(batches) >= 3
 
 
-@pytest.mark.parametrize("kind", ["worker-kill", "planner-kill"])
+@pytest.mark.parametrize(
+    ("kind", "which", "what"),
+    [("worker-kill", "workers", "Python workers"), ("planner-kill", "planners", "a planner of micro-batches")],
+)
 def test_workers_and_planners_are_killed_after_a_batch_began(
-    stage: FaultTargets, recorder: Recorder, kind: str
+    stage: FaultTargets, recorder: Recorder, kind: str, which: str, what: str
 ) -> None:
-    assert lines(stage, recorder, kind) == ["wait for a batch to begin", "time passes", "FAULT"]
+    there = iter([[], [], [recorder.part("one"), recorder.part("another")]])
+    setattr(stage.supervisor.driver, which, lambda: next(there))
+    killed = ["one kill", "another kill"]
+    begun = ["wait for a batch to begin", "time passes"]
+    assert lines(stage, recorder, kind) == [*begun, f"wait for {what}", *killed, "FAULT"]
 
 
 class FakeEndToEnd:
