@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from eos.errors import InvalidInput
-from eos.pulsar.wire.spans import Payloads
+from eos.pulsar.wire.spans import Payloads, as_column
 from eos.schema import vector_columns
 from eos.schema.avro_columns import Column, Items, Leaf, One, Pairs, Struct, Union, sized, varint
 from eos.schema.avro_defaults import field_value
@@ -54,7 +54,7 @@ class AvroDecoder:
                 return vector_columns.decode(values, vector_column(self._writer, self._reader, self._target))
             except Unsure:
                 pass  # each value is looked at: that says what is wrong, or that all is well
-        return self.one_by_one(Payloads.of(values).column)
+        return self.one_by_one(as_column(values))
 
     def one_by_one(self, values: pa.Array) -> pa.Array:
         """Return the values, as `decode` does; without numpy."""

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from eos.errors import InvalidInput
 from eos.pulsar.wire.fields import Bytes, Flags, Places
-from eos.pulsar.wire.spans import Payloads, column_bytes, spans
+from eos.pulsar.wire.spans import Payloads, as_column, column_bytes, spans
 from eos.schema.avro_values import AvroDecoder
 from eos.schema.description import Description, Pair, Primitive, Record
 from eos.schema.errors import Undecodable
@@ -54,7 +54,7 @@ class Decoder:
         """
         if self._pair is None:
             return self._value.decode(values)
-        values = Payloads.of(values).column
+        values = as_column(values)
         if self._pair.separated:
             assert keys is not None
             missing = pc.and_(keys.is_null(), values.is_null())
@@ -76,7 +76,7 @@ class _PrimitiveDecoder:
         self._target = target
 
     def decode(self, values: pa.Array | Payloads) -> pa.Array:
-        return decode_primitive(self._kind, Payloads.of(values).column).cast(self._target)
+        return decode_primitive(self._kind, as_column(values)).cast(self._target)
 
 
 def _single(writer: Description, reader: Description, target: pa.DataType) -> Values:

@@ -22,7 +22,7 @@ QUOTE, SLASH, COMMA, COLON, MINUS, ZERO, DOT = b'"\\,:-0.'
 OBJECT, ARRAY = b"{}", b"[]"
 NULL, TRUE, FALSE = b"null", b"true", b"false"
 
-_MOST_SPACES, _MOST_DIGITS = 256, 19
+_MOST_SPACES, _MOST_DIGITS, _USUAL_DIGITS = 256, 19, 32
 _U = np.uint64
 _ONES, _TOPS = _U(0x0101010101010101), _U(0x8080808080808080)
 _QUOTES, _ZEROS, _OVER_NINE = _ONES * _U(QUOTE), _ONES * _U(ZERO), _ONES * _U(0x7F - 9)
@@ -44,10 +44,10 @@ _GOES_ON = _one_of(b"0123456789eE")
 
 
 class JsonData(Data):
-    """The bytes of all values.
+    """The bytes that hold all values.
 
     Attributes:
-        slashes: the places of all backslashes.
+        slashes: the places of all backslashes, those between the values too.
         plain: the bytes, with another letter for each that a backslash escapes. A text ends at its first quote there.
     """
 
@@ -62,7 +62,7 @@ class JsonData(Data):
 
     @cached_property
     def quotes(self) -> Places:
-        """The places of all quotes that end a text, and the end."""
+        """The places of all quotes that may end a text, and the end."""
         return np.append(np.flatnonzero(self.plain == QUOTE), len(self.raw))
 
 
@@ -95,7 +95,7 @@ def expect(cursor: Cursor, byte: int) -> None:
 
 
 def starting_with(cursor: Cursor, text: bytes) -> Flags:
-    """Return where this text follows. It may end behind the row, as a move over it finds.
+    """Return where this text follows. It may end after the end of the row. A move over it refuses that.
 
     Args: the values; a text that is one of theirs, or of 16 bytes at most.
     """
@@ -222,7 +222,8 @@ def _run(data: Data, at: Places, *, leading_zero: bool = True) -> Places:
         _refuse_leading_zero(window, sizes)
     long = np.flatnonzero(sizes == 8)
     while len(long):
-        data.count_step(len(long))
+        if sizes.max() > _USUAL_DIGITS:  # a few such numbers in each of many steps are no reason to give up
+            data.count_step(len(long))
         _, more = _digits(data.eight[at[long] + sizes[long]])
         sizes[long] += more
         long = long[more == 8]
@@ -258,33 +259,33 @@ def _divided(cursor: Cursor) -> tuple[Numbers, Places]:
 
     19 digits are less than 2^64, and 5^27 than 2^63, so both are exact in 64 bits, and the processor rounds their
     quotient right. Rounded once more, to the 53 bits of a float, it stays right, unless it lies in the middle between
-    two of these: on which side of it the number was is known no more. Such numbers are left, and so are those with more
-    digits or with an exponent.
+    two of these: the side of it on which the number lay is no longer known. Such numbers are left, so are those with
+    more digits or with an exponent.
     """
     data, at = cursor.data, cursor.at
-    window, before = _some_digits(data, at)
-    _refuse_leading_zero(window, before)
-    number = _valued(window, before)
+    found, before = _some_digits(data, at)
+    _refuse_leading_zero(found, before)
+    number = _valued(found, before)
     dot = data.raw[at + before] == DOT
     first = at + before + 1
     low, high = _halves(data.raw, first)
-    window, behind = _digits(low)
-    behind = np.where(dot, behind, 0)
-    number = number * _POWERS[behind] + _valued(window, behind)
-    if (dot & (behind == 0)).any():
+    found, after = _digits(low)
+    after = np.where(dot, after, 0)
+    number = number * _POWERS[after] + _valued(found, after)
+    if (dot & (after == 0)).any():
         raise Unsure
-    if behind.max(initial=0) == 8:
-        window, more = _digits(high)
-        more = np.where(behind == 8, more, 0)
-        number = number * _POWERS[more] + _valued(window, more)
-        behind += more
-        long = np.flatnonzero(behind == 16)
-        window, more = _digits(data.eight[first[long] + 16])
-        number[long] = number[long] * _POWERS[more] + _valued(window, more)
-        behind[long] += more
-    end = first + behind - ~dot
-    quotient = number.astype(np.longdouble) / _TENTHS[behind]
-    hard = _GOES_ON[data.raw[end]] | (before + behind > _MOST_DIGITS) | (_bits(quotient) & _BELOW_DOUBLE == _MIDDLE)
+    if after.max(initial=0) == 8:
+        found, more = _digits(high)
+        more = np.where(after == 8, more, 0)
+        number = number * _POWERS[more] + _valued(found, more)
+        after += more
+        long = np.flatnonzero(after == 16)
+        found, more = _digits(data.eight[first[long] + 16])
+        number[long] = number[long] * _POWERS[more] + _valued(found, more)
+        after[long] += more
+    end = first + after - ~dot
+    quotient = number.astype(np.longdouble) / _TENTHS[after]
+    hard = _GOES_ON[data.raw[end]] | (before + after > _MOST_DIGITS) | (_bits(quotient) & _BELOW_DOUBLE == _MIDDLE)
     cursor.move(np.where(hard, at, end))
     return quotient.astype(np.float64), np.flatnonzero(hard)
 

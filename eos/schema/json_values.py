@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eos.pulsar.wire.spans import Payloads
+from eos.pulsar.wire.spans import Payloads, as_column
 from eos.schema import vector_columns
 from eos.schema.avro_text import Node
 from eos.schema.conversions import as_written, check
@@ -56,10 +56,10 @@ class JsonDecoder:
     def decode(self, values: pa.Array | Payloads) -> pa.Array:
         """Return the values. Args: the bytes, with nulls. Raises Undecodable."""
         if len(values) < FEWEST:
-            return self._one_by_one(Payloads.of(values).column)
+            return self._one_by_one(as_column(values))
         if self._unread >= _TRIES and self._parsed < _PARSED:
             self._parsed += 1
-            return self._one_by_one(Payloads.of(values).column)
+            return self._one_by_one(as_column(values))
         self._parsed = 0
         try:
             found = self._in_step(values)
@@ -67,7 +67,7 @@ class JsonDecoder:
             return found
         except Unsure:
             self._unread += 1
-            return self._one_by_one(Payloads.of(values).column)
+            return self._one_by_one(as_column(values))
 
     def _in_step(self, values: pa.Array | Payloads) -> pa.Array:
         """Return the values as numpy reads them. Raises Unsure."""

@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from eos.errors import InvalidInput
-from eos.pulsar.wire.spans import Payloads
+from eos.pulsar.wire.spans import Payloads, as_column
 from eos.schema import vector_columns
 from eos.schema.avro_text import below
 from eos.schema.conversions import check_leaf, text
@@ -79,7 +79,7 @@ class ProtobufDecoder:
                 return vector_columns.decode(values, self.vector_column())
             except Unsure:
                 pass  # each value is looked at: that says what is wrong, or that all is well
-        return self.one_by_one(Payloads.of(values).column)
+        return self.one_by_one(as_column(values))
 
     def vector_column(self) -> VectorColumn:
         """Return an empty column that reads values by numpy."""

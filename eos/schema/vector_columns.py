@@ -40,10 +40,10 @@ class Unsure(Exception):
 
 
 class Data:
-    """The bytes of all rows.
+    """The bytes that hold all rows.
 
     Attributes:
-        raw: the bytes, and some more after the last row.
+        raw: the bytes, with others between the rows, and zeros after the last one.
         eight: the eight bytes from each place on, as one number.
     """
 

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 from eos.errors import InvalidInput
 from eos.option_names import did_you_mean
 from eos.pulsar.protocol.topics import split_partition
-from eos.pulsar.wire.decoding import Column, decode, decode_apart
+from eos.pulsar.wire.decoding import Column, decode, decode_with_payloads
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import Places
 from eos.pulsar.wire.message_id import EntryId
@@ -173,7 +173,7 @@ class SourceColumns:
         if self._typed is None:
             decoded, typed = decode(entries, self._wanted), None
         else:
-            decoded, values = decode_apart(entries, self._wanted | self._typed.needs(entries))
+            decoded, values = decode_with_payloads(entries, self._wanted | self._typed.needs(entries))
         messages: Places = np.arange(decoded.num_rows)
         if without:
             messages = np.delete(messages, without)

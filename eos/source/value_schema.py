@@ -169,15 +169,15 @@ class TypedValues:
 
 
 def _versions(entries: Sequence[Entry]) -> set[bytes | None]:
-    """Return the schema versions that entries name. An entry has one, or none: an empty one is none."""
+    """Return the schema versions that entries name. An entry names one or none. An empty one counts as none."""
     return {entry.metadata.schema_version or None for entry in entries}
 
 
 def _by_version(decoded: pa.RecordBatch, entries: Sequence[Entry], rows: int) -> Iterator[tuple[bytes | None, Places]]:
     """Yield each schema version, None for messages without one, with its rows. Args: of `decode`; how many rows."""
-    told = _versions(entries)
-    if len(told) <= 1:
-        yield from ((version, np.arange(rows)) for version in told)
+    named = _versions(entries)
+    if len(named) <= 1:
+        yield from ((version, np.arange(rows)) for version in named)
         return
     versions = decoded.column("schema_version").dictionary_encode()
     codes = versions.indices.fill_null(-1).to_numpy(zero_copy_only=False)

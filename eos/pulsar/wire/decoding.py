@@ -93,14 +93,12 @@ def decode(entries: Sequence[Entry], wanted: Collection[Column]) -> pa.RecordBat
     return _batch([_columns(group, wanted) for group in _groups(entries)], wanted)
 
 
-def decode_apart(entries: Sequence[Entry], wanted: Collection[Column]) -> tuple[pa.RecordBatch, Payloads]:
+def decode_with_payloads(entries: Sequence[Entry], wanted: Collection[Column]) -> tuple[pa.RecordBatch, Payloads]:
     """Return what `decode` does, and the messages' values apart: most often where they lie, without a copy.
 
     Args, Raises: as of `decode`; `value` is not among the columns.
     """
-    groups = [
-        (rows, columns) for group in _groups(entries) for rows, columns in [_columns(group, wanted, {NULL_VALUE})]
-    ]
+    groups = [_columns(group, wanted, {NULL_VALUE}) for group in _groups(entries)]
     values = [_payloads(rows) for rows, _ in groups]
     both = values[0] if len(values) == 1 else Payloads.of(pa.concat_arrays([one.column for one in values] or [_NONE]))
     return _batch(groups, wanted), both

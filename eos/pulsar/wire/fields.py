@@ -22,8 +22,8 @@ Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-PADDING = 32
-"""Bytes that must follow the last message in the array, whatever they are. The longest look ahead is 16."""
+PADDING = 40
+"""Zeros that follow the last message in the array. The longest look ahead is 32 bytes (`eos.schema.json_text`)."""
 
 MOST_VARINT = 10
 """Bytes that a number of 64 bits has at most."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from eos.pulsar.wire.fields import PADDING, Bytes, Fields, Flags, Places, parse, window
+from eos.pulsar.wire.fields import Bytes, Fields, Flags, Places, parse, window
 
 # Field numbers of SingleMessageMetadata.
 PROPERTIES = 1
@@ -38,7 +38,7 @@ _SIZED = {PROPERTIES, PARTITION_KEY, ORDERING_KEY}
 _ALWAYS = {PAYLOAD_SIZE, COMPACTED_OUT}
 _SIZE_BYTES = 4
 _SMALLEST = 2  # bytes of a metadata: it has at least a payload size
-_TOO_MANY = 4  # candidates for each message, from which reading one by one costs less
+_TOO_MANY, _SOME = 4, 16  # candidates for each message, and more, from which reading one by one costs less
 _STRETCH = 256 * 1024  # bytes that are looked at together: of zeros each one may be a candidate, and takes 40 bytes
 
 
@@ -83,7 +83,7 @@ def find(data: Bytes, bounds: Places, counts: Places, keep: Collection[int], eac
         keep, each: field numbers, as of `parse`.
     """
     total, messages = int(bounds[-1]), int(counts.sum())
-    candidates = _candidates(data, total, _TOO_MANY * messages + PADDING)
+    candidates = _candidates(data, total, _TOO_MANY * messages + _SOME)
     if candidates is None:
         return None
     headers = read(data, candidates, total, keep, each)

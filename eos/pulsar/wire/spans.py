@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,7 +35,7 @@ def column_bytes(values: pa.Array) -> memoryview:
 
 
 class Payloads:
-    """The values of messages, between other bytes: they are copied only where somebody asks for a column of them.
+    """The values of messages, between other bytes. They are copied only for a column of them.
 
     Attributes:
         data: all bytes, with PADDING after the last value.
@@ -45,7 +47,6 @@ class Payloads:
     def __init__(self, data: Bytes, at: Places, sizes: Places, missing: Flags | None) -> None:
         """Args: as of the attributes."""
         self.data, self.at, self.sizes, self.missing = data, at, sizes, missing
-        self._column: pa.Array | None = None
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -60,18 +61,19 @@ class Payloads:
         sizes = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False).astype(np.int64)
         data, _ = joined([column_bytes(values.drop_null())])
         missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
-        found = cls(data, np.cumsum(sizes) - sizes, sizes, missing)
-        found._column = values
-        return found
+        return cls(data, np.cumsum(sizes) - sizes, sizes, missing)
 
-    @property
+    @cached_property
     def column(self) -> pa.Array:
         """The values as a binary column."""
-        if self._column is None:
-            self._column = spans(self.data, self.at, self.sizes, self.missing)
-        return self._column
+        return spans(self.data, self.at, self.sizes, self.missing)
 
     def only(self, rows: Places) -> Payloads:
-        """Return these values alone. `rows` rises."""
+        """Return only these values. `rows` rises."""
         missing = None if self.missing is None else self.missing[rows]
         return Payloads(self.data, self.at[rows], self.sizes[rows], missing)
+
+
+def as_column(values: pa.Array | Payloads) -> pa.Array:
+    """Return values as a column of bytes; one stays as it is."""
+    return values.column if isinstance(values, Payloads) else values

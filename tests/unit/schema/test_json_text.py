@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from contextlib import suppress
 from random import Random
 from unittest.mock import patch
 
@@ -105,3 +106,19 @@ def test_a_text_follows_where_all_its_bytes_do(size: int) -> None:
     assert starting_with(short, text).tolist() == [True, False]
     assert starting_with(cursor_of([text, b""]), text).tolist() == [True, False]
     assert not np.any(starting_with(cursor_of([text[:-1] + b"!", b"", b""]), text))
+
+
+def test_looks_ahead_end_within_the_padding_also_where_the_last_row_is_cut_off() -> None:
+    for text in (b'"', b'"' + b"x" * 16, b"1", b"1.", b"1." + b"5" * 16, b"12345678.", b"nul"):
+        for read in (quoted, real, lambda cursor: starting_with(cursor, b"null")):
+            with suppress(Unsure):
+                read(cursor_of([b'"a"', text]))
+
+
+@pytest.mark.usefixtures("divides")
+def test_a_few_long_numbers_in_each_of_many_steps_are_read_with_the_others() -> None:
+    """Steps over a few items of lists are counted, since they take longer than a parser: these are not such steps."""
+    data, bounds = joined([f"{place}.5,".encode() for place in range(99)] + [b"0." + b"1" * 25 + b","])
+    held = JsonData(data)
+    for _ in range(300):
+        assert real(Cursor(held, bounds[:-1], bounds[1:] - 1))[-1] == float("0." + "1" * 25)
