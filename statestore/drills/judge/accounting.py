@@ -118,15 +118,18 @@ def account(
         state_equal: whether the state itself, wherever it is kept, was found right; None: it wasn't looked at.
 
     The verdict is UNKNOWN when a reader did not come to the end, or nothing was committed; what is wrong for sure is
-    FAIL all the same. Rows are only called lost when the final reader has come to the end.
+    FAIL all the same. A reader that has not come to the end has lost no row. What several readers found wrong in a row
+    counts as often as the one of them that saw most of it.
     """
     copies = Counter(final.all_rows())
-    extra = {row: count - 1 for row, count in copies.items() if row in expected.attempted}
-    foreign = {row: count for row, count in copies.items() if row not in expected.attempted}
+    lost, duplicated, unexpected = _wrong_rows(expected, final, copies)
+    for one in live:  # what only a reader saw that read meanwhile is wrong too: a job may have been that reader
+        found = _wrong_rows(expected, one, Counter(one.all_rows()))
+        lost, duplicated, unexpected = (a | b for a, b in zip((lost, duplicated, unexpected), found, strict=True))
     wrong: dict[str, list[str]] = {
-        "lost": _ids(expected.due - copies.keys()) if not final.shortfall else [],
-        "duplicated": _ids(Counter(extra).elements()),
-        "unexpected": _ids(Counter(foreign).elements()),
+        "lost": _ids(lost.elements()),
+        "duplicated": _ids(duplicated.elements()),
+        "unexpected": _ids(unexpected.elements()),
         "out_of_order": _ids(_out_of_order(expected, final)),
         "torn": list(torn_batches(expected, [final, *live]).values()),
     }
@@ -148,6 +151,15 @@ def account(
         verdict=verdict,
         reason=reason,
     )
+
+
+def _wrong_rows(
+    expected: Expected, reading: Reading, copies: Counter[OutputRow]
+) -> tuple[Counter[OutputRow], Counter[OutputRow], Counter[OutputRow]]:
+    """Return the rows that a reader did not find, the copies beyond the first, and those never asked for."""
+    lost = Counter[OutputRow]() if reading.shortfall else Counter(expected.due - copies.keys())
+    extra = Counter({row: count - 1 for row, count in copies.items() if row in expected.attempted})
+    return lost, +extra, Counter({row: count for row, count in copies.items() if row not in expected.attempted})
 
 
 def live_findings(job: str, expected: Expected, final: Reading, live: Sequence[Reading]) -> Readers:

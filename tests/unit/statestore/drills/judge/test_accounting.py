@@ -217,6 +217,30 @@ def test_a_reader_that_has_a_later_batch_must_have_all_of_the_earlier_one(partit
     assert errors(account("rows", ALL, reading(right()), [early])) == {"torn": 1}
 
 
+def changed(change: str) -> dict[str, list[OutputRow]]:
+    """Return what a reader has that found batch 1 twice, not at all, or with a row that nobody asked for."""
+    rows, foreign = right(), {"unexpected": [row(9, 5)]}
+    batch = [one for one in rows["partition-0"] if one.batch == 1]
+    more = {"duplicated": batch, "lost": [], **foreign}[change]
+    for partition, those in rows.items():
+        if change == "lost":
+            rows[partition] = [one for one in those if one.batch != 1]
+        elif partition == "partition-0":
+            rows[partition] = [*those, *more]
+    return rows
+
+
+@pytest.mark.parametrize(("change", "count"), [("duplicated", SIZE), ("lost", SIZE * PARTITIONS), ("unexpected", 1)])
+def test_what_only_a_reader_saw_that_read_meanwhile_is_wrong_too_and_counts_once(change: str, count: int) -> None:
+    final, live = reading(right()), [reading(changed(change), f"reader {number}") for number in (1, 2)]
+    found = account("rows", ALL, final, live)
+    assert (found.verdict, errors(found)) == (Verdict.FAIL, {change: count})
+    assert errors(account("rows", ALL, reading(changed(change)), live)) == {change: count}
+    short = [replace(one, shortfall="its broker is gone") for one in live]
+    expected = Verdict.UNKNOWN if change == "lost" else Verdict.FAIL
+    assert account("rows", ALL, final, short).verdict is expected
+
+
 def test_a_batch_that_only_an_early_reader_has_seen_is_lost_and_was_not_torn() -> None:
     gone = {name: rows[:SIZE] + rows[2 * SIZE :] for name, rows in right().items()}
     found = account("rows", ALL, reading(gone), [reading(right(), "reader 1")])
