@@ -28,6 +28,7 @@ from statestore.cli.options import (
     sink_output,
 )
 from statestore.cli.spark import spark_for
+from statestore.drills.journal import without_user
 
 if TYPE_CHECKING:
     from statestore.drills.acts.rehearsal import Live
@@ -37,12 +38,10 @@ Checkpoint = Annotated[str, typer.Argument(help="The live job's checkpoint. Noth
 Report = Annotated[Path, typer.Option(help="Folder for the journal and the report.")]
 
 
-_SECRET = re.compile(f"{SECRETS}|basic|oauth2|zookeeper-auth")
-"""What Spark hides by default, and what `configure_spark` adds."""
+_SECRET = re.compile(f"{SECRETS}|basic|oauth2|zookeeper-auth|account[.]key|private[.]?key|encryption.*[.]key")
+"""What Spark hides by default, what `configure_spark` adds, and keys of object stores."""
 _CLASS = ".provider"
 """The end of an option's name whose value is a class, as of spark.hadoop.fs.s3a.aws.credentials.provider."""
-_USER = re.compile(r"^(\w+://)[^/@]*:[^/@]*@")
-"""User and password in an address, which Hadoop's older file systems take."""
 
 
 @connecting_later
@@ -150,7 +149,7 @@ def _rerun(context: typer.Context) -> str:
         if isinstance(value, (list, tuple)):
             words += [word for one in value for word in (*flag, _without_secret(str(one)))]
         else:
-            words += [*flag, _USER.sub(r"\1…@", str(value))]
+            words += [*flag, without_user(str(value))]
     return shlex.join(words)
 
 
@@ -160,4 +159,4 @@ def _without_secret(word: str) -> str:
     hidden = any(_SECRET.search(one) for one in (name, value)) and not name.endswith(_CLASS)
     if value and hidden and not value.startswith(FILE):
         return f"{name}=…"
-    return name + equals + _USER.sub(r"\1…@", value)
+    return name + equals + without_user(value)

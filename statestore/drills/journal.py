@@ -6,6 +6,7 @@ Everything else that is said about a drill, its report too, is derived from this
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,15 @@ from eos.closing import Closing
 from statestore.drills.judge import findings
 from statestore.errors import Damaged, InvalidInput, NotFound
 
+_USER = re.compile(r"^([\w.+:-]+://)[^/@]*:[^/@]*@")
+"""User and password in an address, which Hadoop's older file systems and JDBC take."""
+
 DrillKind = Literal["chaos", "rehearsal", "shadow", "total-loss", "in-step"]
+
+
+def without_user(address: str) -> str:
+    """Return an address without the user and the password in it."""
+    return _USER.sub(r"\1…@", address)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +87,20 @@ class Began(_Happened):
 
 @dataclass(frozen=True)
 class JobEvent(_Happened):
-    """A job that the drill runs or looks at. Its name is what other events call it by."""
+    """A job that the drill runs or looks at. Its name is what other events call it by.
+
+    Attributes:
+        checkpoint: its address, without a user: the journal and its report are handed on.
+    """
 
     event: Literal["job"] = field(default="job", kw_only=True)
     job: str
     stateful: bool
     topic: str
     checkpoint: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "checkpoint", without_user(self.checkpoint))
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,8 @@ def test_the_line_that_does_a_drill_again_has_what_was_given() -> None:
 
     seen.clear()
     hidden = ["spark.hadoop.fs.s3a.secret.key", "spark.x.accessKey", "spark.sql.catalog.c.basic", "spark.app.TOKEN"]
+    hidden += ["spark.hadoop.fs.azure.account.key.me.dfs.core.windows.net", "spark.hadoop.fs.s3a.encryption.key"]
+    hidden += ["spark.hadoop.fs.gs.auth.service.account.private.key", "fs.s3a.server-side-encryption.key"]
     of_state = ["fs.bk.zookeeper-auth", "fs.bk.password"]
     shown = ["spark.executor.memory=1g", "spark.sql.catalog.c.token=file:/t"]
     shown += ["spark.hadoop.fs.s3a.aws.credentials.provider=org.SimpleAWSCredentialsProvider"]

@@ -7,7 +7,18 @@ from typing import get_args
 
 import pytest
 
-from statestore.drills.journal import AccountEvent, Began, Ended, Event, Fault, Journal, PlannedFault, Sample, read
+from statestore.drills.journal import (
+    AccountEvent,
+    Began,
+    Ended,
+    Event,
+    Fault,
+    JobEvent,
+    Journal,
+    PlannedFault,
+    Sample,
+    read,
+)
 from statestore.drills.judge.findings import Verdict
 from statestore.errors import Damaged, InvalidInput, NotFound
 from tests.unit.statestore.drills.journals import to_plain
@@ -128,3 +139,15 @@ def test_plain_events_are_the_objects_of_the_file(path: Path) -> None:
     with Journal.create(path, BEGAN):
         pass
     assert to_plain(read(path)[0]) == json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("scheme", ["ftp://", "s3a://", "jdbc:mysql://", "a+b://"])
+def test_the_password_in_the_address_of_a_checkpoint_is_not_written(path: Path, scheme: str) -> None:
+    with Journal.create(path, BEGAN) as journal:
+        journal.write(JobEvent("j", stateful=True, topic="t", checkpoint=f"{scheme}me:s3cret@host/q"))
+        journal.write(JobEvent("j", stateful=True, topic="t", checkpoint=f"{scheme}host:1/q@2"))
+    assert [one.checkpoint for one in read(path) if isinstance(one, JobEvent)] == [
+        f"{scheme}…@host/q",
+        f"{scheme}host:1/q@2",
+    ]
+    assert "s3cret" not in path.read_text()
