@@ -87,8 +87,8 @@ class _ClientReader(_Reader):
         reader.close()
 
 
-class ReadySource(_Source):
-    """Hands out one record batch again and again, made beforehand: no Python source can be faster."""
+class ReadySource(DataSource):
+    """Hands out the same rows again and again, made beforehand: no Python source of them can be faster."""
 
     @classmethod
     def name(cls) -> str:
@@ -96,40 +96,17 @@ class ReadySource(_Source):
         return "bench-ready"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader; further option: value_bytes."""
+        """Return the reader; options: partitions, rows of each, and file, with rows as Arrow's streams have them."""
         return _ReadyReader(dict(self.options))
 
 
 class _ReadyReader(_Reader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Part)
-        value = bytes(int(self._options["value_bytes"]))
-        keys = [b"key-%d" % row for row in range(_BATCH_ROWS)]
-        ready = pa.RecordBatch.from_arrays([pa.array([value] * _BATCH_ROWS), pa.array(keys)], schema=_SCHEMA)
-        for begin in range(0, partition.rows, _BATCH_ROWS):
-            yield ready.slice(0, partition.rows - begin)
-
-
-class SameSource(DataSource):
-    """Hands out the same rows again and again, of any columns."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name of the format."""
-        return "bench-same"
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader; options: partitions, rows of each, and file, with rows as Arrow's streams have them."""
-        return _SameReader(dict(self.options))
-
-
-class _SameReader(_Reader):
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
         with pa.ipc.open_stream(self._options["file"]) as stream:
-            (same,) = stream
-        for begin in range(0, partition.rows, same.num_rows):
-            yield same.slice(0, partition.rows - begin)
+            (ready,) = stream
+        for begin in range(0, partition.rows, ready.num_rows):
+            yield ready.slice(0, partition.rows - begin)
 
 
 class EmptyStream(_Source):

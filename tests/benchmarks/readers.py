@@ -7,13 +7,15 @@ import subprocess
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from eos.local import jars
 from tests.benchmarks import client_cpu
 from tests.benchmarks.plan import Broker, create_topic, published
-from tests.benchmarks.python_sources import COLUMNS, ClientSource, ReadySource, SameSource
+from tests.benchmarks.python_sources import COLUMNS, ClientSource, ReadySource
 from tests.benchmarks.rounds import Timed, take_turns
 from tests.benchmarks.rows import KEYS
 from tests.benchmarks.source_plan import PARTITIONS, Case, SourcePlan
@@ -22,6 +24,7 @@ from tests.java_peer import JavaPeer
 HERE = Path(__file__).parent
 TABLE = "PulsarTable"
 VALUE_BYTES = 100
+READY_ROWS = 10_000
 OURS, CLIENT, JAVA, READY = "this_source", "pulsar_client", "java_source", "ready"
 
 
@@ -62,19 +65,36 @@ def readings(session: SparkSession, broker: Broker, topic: str, rows: int, folde
         session: knows the Python sources already (`make_known`).
         topic: the partitioned topic.
         rows: of each of its partitions; all but this source are told, and need not look for the end.
-        folder: with the classes (`make_known`).
+        folder: with the classes (`make_known`), and for the ready rows.
     """
     told: dict[str, str | int] = {"partitions": PARTITIONS, "rows": rows}
     there = {"service": broker.service_url, "topic": topic, **told}
     client_jars = sorted(jars.folder().glob("*.jar"))
     in_java = {**there, "classpath": ":".join(map(str, (folder, *client_jars)))}
     read = session.read.format("pulsar").options(**{"service.url": broker.service_url, "topic": topic})
+    keys = [b"key-%d" % row for row in range(READY_ROWS)]
+    ready = pa.table({"value": [bytes(VALUE_BYTES)] * READY_ROWS, "__key": keys})
     return [
         Reading(OURS, read.schema(COLUMNS).load()),
         Reading(CLIENT, session.read.format(ClientSource.name()).options(**there).load()),
         Reading(JAVA, session.read.format(TABLE).options(**in_java).load()),
-        Reading(READY, session.read.format(ReadySource.name()).options(**told, value_bytes=VALUE_BYTES).load()),
+        from_memory(session, READY, ready, COLUMNS, PARTITIONS * rows, folder),
     ]
+
+
+def from_memory(
+    session: SparkSession, name: str, ready: pa.Table, schema: StructType | str, rows: int, folder: Path
+) -> Reading:
+    """Return a read of the same rows again and again.
+
+    Args: the session, which knows the Python sources already; the read's name in the results; the rows, and their
+    columns for Spark; how many to read; where to keep them.
+    """
+    file = folder / f"{name}.arrows"
+    with pa.ipc.new_stream(file, ready.schema) as out:
+        out.write(ready.combine_chunks())
+    told: dict[str, str | int] = {"partitions": PARTITIONS, "rows": rows // PARTITIONS, "file": str(file)}
+    return Reading(name, session.read.format(ReadySource.name()).options(**told).schema(schema).load())
 
 
 def make_known(session: SparkSession, folder: Path) -> None:
@@ -90,7 +110,7 @@ def make_known(session: SparkSession, folder: Path) -> None:
         for found in folder.glob(f"{TABLE}*.class"):
             out.write(found, found.name)
     session.sql(f"ADD JAR '{archive}'")
-    for source in (ClientSource, ReadySource, SameSource):
+    for source in (ClientSource, ReadySource):
         session.dataSource.register(source)
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pulsar
-import pyarrow as pa
 from pulsar.schema import Array, AvroSchema, Boolean, Double, Integer, JsonSchema, Long, Map, Record, Schema, String
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,8 +21,7 @@ from eos.sinks.columns import ValueFormat
 from tests.benchmarks import client_cpu
 from tests.benchmarks.flights import FIELDS, SCHEMAS, flights
 from tests.benchmarks.plan import create_topic, published
-from tests.benchmarks.python_sources import SameSource
-from tests.benchmarks.readers import Reading
+from tests.benchmarks.readers import READY_ROWS, Reading, from_memory
 from tests.benchmarks.rounds import Timed, take_turns
 from tests.benchmarks.source_plan import PARTITIONS, SourcePlan
 from tests.benchmarks.this_sink import ThisSink
@@ -31,7 +29,6 @@ from tests.benchmarks.this_sink import ThisSink
 NAME = "typed"
 AS_BYTES = "_as_bytes"
 FROM_MEMORY = "_from_memory"
-_SAME_ROWS = 10_000
 
 
 class Airport(Record):  # type: ignore[misc]
@@ -96,7 +93,11 @@ def compare(session: SparkSession, plan: SourcePlan, folder: Path) -> dict[str, 
             client.create_producer(topics[name], schema=kind.schema()).close()
             _fill(plan, df, topics[name], kind)
     topic_reads = [one for name, topic in topics.items() for one in _readings(session, plan, name, topic)]
-    contenders = [one for read in topic_reads for one in (read, _from_memory(read, plan, folder))]
+    contenders: list[Reading] = []
+    for read in topic_reads:
+        ready, schema = read.df.limit(READY_ROWS).toArrow(), read.df.schema
+        again = from_memory(session, read.name + FROM_MEMORY, ready, schema, plan.typed_rows, folder)
+        contenders += [read, again]
     return take_turns(contenders, plan, NAME, plan.typed_rows, cpu=client_cpu.of_session(session))
 
 
@@ -119,14 +120,3 @@ def _readings(session: SparkSession, plan: SourcePlan, name: str, topic: str) ->
     value = StructType([by_schema.load().schema["value"]])
     yield Reading(name, by_schema.schema(value).load())
     yield Reading(name + AS_BYTES, session.read.format("pulsar").options(**read).schema("value binary").load())
-
-
-def _from_memory(read: Reading, plan: SourcePlan, folder: Path) -> Reading:
-    """Return a read of some of the same rows again and again."""
-    file = folder / f"{read.name}.arrows"
-    rows = read.df.limit(_SAME_ROWS).toArrow().combine_chunks()
-    with pa.ipc.new_stream(file, rows.schema) as out:
-        out.write(rows)
-    told: dict[str, str | int] = {"partitions": PARTITIONS, "rows": plan.typed_rows // PARTITIONS, "file": str(file)}
-    source = read.df.sparkSession.read.format(SameSource.name()).options(**told)
-    return Reading(read.name + FROM_MEMORY, source.schema(read.df.schema).load())
