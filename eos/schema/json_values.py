@@ -56,10 +56,10 @@ class JsonDecoder:
     def decode(self, values: pa.Array | Payloads) -> pa.Array:
         """Return the values. Args: the bytes, with nulls. Raises Undecodable."""
         if len(values) < FEWEST:
-            return self._one_by_one(as_column(values))
+            return self._one_by_one(values)
         if self._unread >= _TRIES and self._parsed < _PARSED:
             self._parsed += 1
-            return self._one_by_one(as_column(values))
+            return self._one_by_one(values)
         self._parsed = 0
         try:
             found = self._in_step(values)
@@ -67,17 +67,18 @@ class JsonDecoder:
             return found
         except Unsure:
             self._unread += 1
-            return self._one_by_one(as_column(values))
+            return self._one_by_one(values)
 
     def _in_step(self, values: pa.Array | Payloads) -> pa.Array:
         """Return the values as numpy reads them. Raises Unsure."""
         return vector_columns.decode(values, top_column(self._node, self._target), JsonData)
 
-    def _one_by_one(self, values: pa.Array) -> pa.Array:
+    def _one_by_one(self, values: pa.Array | Payloads) -> pa.Array:
         """Return the values as a parser reads each; what it has read is checked column by column, if it can be.
 
         Parsers make no cycles, so that a collection of garbage finds nothing, however often it looks.
         """
+        values = as_column(values)
         with no_collection():
             for columns in self._columns:
                 try:

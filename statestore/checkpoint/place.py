@@ -60,7 +60,7 @@ def check_free(hadoop: Hadoop, uri: str, source: str | None = None) -> None:
 def find_checkpoints(hadoop: Hadoop, uri: str, *, through_links: bool = True) -> Iterator[HadoopFiles]:
     """Yield each checkpoint at a folder's address or below it, whole or begun. Not a cut, as `Hadoop.walk`.
 
-    The one by which bootstrapping reads the history is part of the place that it has begun, and is no query's.
+    The one by which bootstrapping reads the history is part of the place that it has begun. No query has it.
 
     Args:
         through_links: also those behind symbolic links of this machine, which a copy follows and a deletion does not.
@@ -77,10 +77,11 @@ def _below(hadoop: Hadoop, uri: str, through_links: bool, above: tuple[str, ...]
     found: list[Status] = []
     with contextlib.suppress(NotFound):  # deleted meanwhile
         found = hadoop.list(uri)
-    if is_checkpoint({one.name for one in found}):
-        yield HadoopFiles(hadoop, uri)
+    names, files = {one.name for one in found}, HadoopFiles(hadoop, uri)
+    if is_checkpoint(names):
+        yield files
         return
-    begun = any(one.name == METADATA and not one.is_directory and one.length == 0 for one in found)
+    begun = METADATA in names and is_begun(files)
     for one in found:
         if not one.is_directory or (_is_link(one) and not through_links) or (begun and one.name == HISTORY):
             continue

@@ -121,11 +121,10 @@ def account(
     FAIL all the same. A reader that has not come to the end has lost no row. What several readers found wrong in a row
     counts as often as the one of them that saw most of it.
     """
-    copies = Counter(final.all_rows())
-    lost, duplicated, unexpected = _wrong_rows(expected, final, copies)
-    for one in live:  # what only a reader saw that read meanwhile is wrong too: a job may have been that reader
-        found = _wrong_rows(expected, one, Counter(one.all_rows()))
-        lost, duplicated, unexpected = (a | b for a, b in zip((lost, duplicated, unexpected), found, strict=True))
+    lost, duplicated, unexpected = Counter[OutputRow](), Counter[OutputRow](), Counter[OutputRow]()
+    for one in (final, *live):  # what only a reader saw that read meanwhile is wrong too: a job may have been it
+        missing, extra, foreign = _wrong_rows(expected, one)
+        lost, duplicated, unexpected = lost | missing, duplicated | extra, unexpected | foreign
     wrong: dict[str, list[str]] = {
         "lost": _ids(lost.elements()),
         "duplicated": _ids(duplicated.elements()),
@@ -140,7 +139,7 @@ def account(
         job=job,
         attempted=len(expected.attempted),
         committed=len(expected.due),
-        found=copies.total(),
+        found=sum(map(len, final.rows.values())),
         lost=len(wrong["lost"]),
         duplicated=len(wrong["duplicated"]),
         unexpected=len(wrong["unexpected"]),
@@ -154,12 +153,13 @@ def account(
 
 
 def _wrong_rows(
-    expected: Expected, reading: Reading, copies: Counter[OutputRow]
+    expected: Expected, reading: Reading
 ) -> tuple[Counter[OutputRow], Counter[OutputRow], Counter[OutputRow]]:
     """Return the rows that a reader did not find, the copies beyond the first, and those never asked for."""
+    copies = Counter(reading.all_rows())
     lost = Counter[OutputRow]() if reading.shortfall else Counter(expected.due - copies.keys())
     extra = Counter({row: count - 1 for row, count in copies.items() if row in expected.attempted})
-    return lost, +extra, Counter({row: count for row, count in copies.items() if row not in expected.attempted})
+    return lost, extra, Counter({row: count for row, count in copies.items() if row not in expected.attempted})
 
 
 def live_findings(job: str, expected: Expected, final: Reading, live: Sequence[Reading]) -> Readers:
