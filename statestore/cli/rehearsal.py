@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eos.addresses import without_user
 from eos.cli.connection import ConnectionSettings, connecting_later
 from eos.config import FILE
 from eos.spark.jar import SECRETS
@@ -28,7 +29,6 @@ from statestore.cli.options import (
     sink_output,
 )
 from statestore.cli.spark import spark_for
-from statestore.drills.journal import without_user
 
 if TYPE_CHECKING:
     from statestore.drills.acts.rehearsal import Live

@@ -6,7 +6,6 @@ Everything else that is said about a drill, its report too, is derived from this
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,19 +15,12 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from eos.addresses import without_user
 from eos.closing import Closing
 from statestore.drills.judge import findings
 from statestore.errors import Damaged, InvalidInput, NotFound
 
-_USER = re.compile(r"^([\w.+:-]+://)[^/@]*:[^/@]*@")
-"""User and password in an address, which Hadoop's older file systems and JDBC take."""
-
 DrillKind = Literal["chaos", "rehearsal", "shadow", "total-loss", "in-step"]
-
-
-def without_user(address: str) -> str:
-    """Return an address without the user and the password in it."""
-    return _USER.sub(r"\1…@", address)
 
 
 @dataclass(frozen=True, kw_only=True)
