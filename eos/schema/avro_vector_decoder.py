@@ -42,6 +42,7 @@ _Read = Callable[[Cursor], None]
 _DTYPES: Mapping[str, Any] = {"int": np.int32, "long": np.int64, "float": np.float32, "double": np.float64}
 _EXACT = 2**53  # whole numbers up to here are exact in 64 bits of a float
 _DECIMAL_BYTES = 16
+_NOWHERE = np.empty(0, np.int64)
 _U = np.uint64
 
 
@@ -147,34 +148,41 @@ class _Blocks(ListColumn):
         here = cursor.only(going)
         while True:
             block = here.zigzag()
-            sized = np.flatnonzero(block < 0)
+            sized = np.flatnonzero(block < 0) if block.min(initial=0) < 0 else _NOWHERE
             ends = _ends_of_blocks(here, block, sized)
-            if (block < 0).any() or (block > here.end - here.at).any():
+            least, most = int(block.min(initial=0)), int(block.max(initial=0))
+            if least < 0 or (most > 0 and (block > here.end - here.at).any()):
                 raise Unsure
             cursor.back(going, here)
-            if not block.any():
+            if most == 0:
                 return
-            counts[going] += block
+            if len(going) == len(counts):
+                counts += block
+            else:
+                counts[going] += block
             self._items(here, block)
             if (here.at[sized] != ends).any():
                 raise Unsure
-            more = np.flatnonzero(block)
-            going, here = going[more], here.only(more)
+            if not block.all():
+                more = np.flatnonzero(block)
+                going, here = going[more], here.only(more)
 
     def _items(self, lists: Cursor, block: Places) -> None:
         """Read the first item of each block, then the second of each that has one, and so on."""
-        going = np.flatnonzero(block)
-        here, taken = lists.only(going), 0
-        while len(going):
-            here.data.count_step(len(going))
-            if self.keys is not None:
-                self.keys.read(here)
-            self.items.read(here)
-            taken += 1
-            more = np.flatnonzero(block[going] > taken)
-            if len(more) < len(going):
-                lists.back(going, here)
-                going, here = going[more], here.only(more)
+        going, taken = np.arange(len(block)), 0
+        here = lists.only(going)
+        while True:
+            each = int(block.min())  # items that each of those which go on has at least
+            for _ in range(taken, each):
+                here.data.count_step(len(block))
+                if self.keys is not None:
+                    self.keys.read(here)
+                self.items.read(here)
+            lists.back(going, here)
+            more, taken = np.flatnonzero(block > each), each
+            if not len(more):
+                return
+            going, here, block = going[more], here.only(more), block[more]
 
 
 def _ends_of_blocks(here: Cursor, block: Places, sized: Places) -> Places:
@@ -189,9 +197,9 @@ def _ends_of_blocks(here: Cursor, block: Places, sized: Places) -> Places:
 
 
 def _boolean(cursor: Cursor) -> Numbers:
-    found = cursor.data.raw[cursor.at]
+    found = cursor.bytes_there()
     cursor.move(cursor.at + 1)
-    if (found > 1).any():
+    if found.max(initial=0) > 1:
         raise Unsure
     true: Numbers = found != 0
     return true
@@ -226,7 +234,7 @@ def _number(writer: Node, reader: Node) -> _One:
 
     def one(cursor: Cursor) -> Numbers:
         found = cursor.zigzag()
-        if (found < least).any() or (found > most).any():
+        if found.min(initial=0) < least or found.max(initial=0) > most:
             raise Unsure
         counted = found * factor if factor > 1 else found
         made = counted.astype(to, copy=False)

@@ -26,6 +26,8 @@ _MOST_SPACES, _MOST_DIGITS, _USUAL_DIGITS = 256, 19, 32
 _U = np.uint64
 _ONES, _TOPS = _U(0x0101010101010101), _U(0x8080808080808080)
 _QUOTES, _ZEROS, _OVER_NINE = _ONES * _U(QUOTE), _ONES * _U(ZERO), _ONES * _U(0x7F - 9)
+_FOUR, _FIVE = _U(0xFFFFFFFF), _U(0xFFFFFFFFFF)
+_TRUE, _FALSE = _U(int.from_bytes(TRUE, "little")), _U(int.from_bytes(FALSE, "little"))
 _LOW = (_U(0x0F0F0F0F0F0F0F0F), _U(0x00FF00FF00FF00FF), _U(0x0000FFFF0000FFFF))
 _FACTORS = (_U(2561), _U(6553601), _U(42949672960001))  # 10 and 1, 100 and 1, 10,000 and 1 in one product each
 _SHIFTS = (_U(8), _U(16), _U(32))
@@ -47,14 +49,17 @@ class JsonData(Data):
     """The bytes that hold all values.
 
     Attributes:
-        slashes: the places of all backslashes, those between the values too.
+        slashes: the places of all backslashes in the values.
         plain: the bytes, with another letter for each that a backslash escapes. A text ends at its first quote there.
     """
 
-    def __init__(self, raw: Bytes) -> None:
+    def __init__(self, raw: Bytes, at: Places, ends: Places) -> None:
+        """Args: the bytes, with PADDING after the last value; where each value begins, and where it ends."""
         super().__init__(raw)
-        marks = raw == SLASH
-        self.slashes: Places = np.flatnonzero(marks) if marks.any() else np.empty(0, np.int64)  # for none it is slow
+        self.slashes = _slashes(raw)
+        if len(self.slashes):  # most often it is a number between two values that looks like one
+            value = np.searchsorted(at, self.slashes, side="right") - 1  # -1: before the first one
+            self.slashes = self.slashes[self.slashes < np.append(ends, 0)[value]]
         self.plain = raw
         if len(self.slashes):
             self.plain = raw.copy()
@@ -64,6 +69,15 @@ class JsonData(Data):
     def quotes(self) -> Places:
         """The places of all quotes that may end a text, and the end."""
         return np.append(np.flatnonzero(self.plain == QUOTE), len(self.raw))
+
+
+def _slashes(raw: Bytes) -> Places:
+    """Return the places of all backslashes. They are few, so eight bytes are looked at together first."""
+    eights = (raw[: len(raw) // 8 * 8] == SLASH).reshape(-1, 8)
+    some = np.flatnonzero(eights.view(np.uint64) != 0)
+    which, place = np.nonzero(eights[some])
+    found: Places = 8 * some[which] + place
+    return found
 
 
 def _escaping(slashes: Places) -> Places:
@@ -314,8 +328,9 @@ def _parsed(cursor: Cursor) -> Numbers:
 def boolean(cursor: Cursor) -> Flags:
     """Read true and false."""
     following(cursor)
-    true = starting_with(cursor, TRUE)
-    if not (true | starting_with(cursor, FALSE)).all():
+    head = cursor.data.eight[cursor.at]
+    true: Flags = head & _FOUR == _TRUE
+    if not (true | (head & _FIVE == _FALSE)).all():
         raise Unsure
     cursor.move(cursor.at + len(FALSE) - true)
     return true

@@ -55,6 +55,7 @@ from eos.schema.vector_columns import (
 )
 
 _KEY = re.compile(rb'[ \t\r\n]*"([^"\\\x00-\x1f]*)"[ \t\r\n]*:')  # with an escape it may be another way to write a name
+_NEXT_KEY = re.compile(rb"[ \t\r\n]*," + _KEY.pattern)
 _LONGEST_KEY = 1_000
 _LAST_CONTROL = 0x1F  # a text may have none as it is
 _MOST_SPLITS = 64  # keys in an order of their own in each value take longer than a parser
@@ -250,8 +251,10 @@ class _Record(StructColumn):
             self._members[name].present.add(start, flags)
 
     def _next_member(self, cursor: Cursor, going: Any, here: Cursor, seen: dict[str, Flags]) -> tuple[Any, Cursor]:
-        """Read the key that the first record has next, with its value, in all that have it next."""
-        here.data.count_step(len(going))
+        """Read the key that the first record has next, with its value, in all that have it next.
+
+        As long as they all go on with the same key, so does this.
+        """
         key, name = _first_key(here)
         same = starting_with(here, key)
         rest: tuple[Any, Cursor] | None = None
@@ -262,18 +265,27 @@ class _Record(StructColumn):
             others, those = np.flatnonzero(~same), np.flatnonzero(same)
             rest = going[others], here.only(others)
             going, here = going[those], here.only(those)
-        here.move(here.at + len(key))
+        following_key: tuple[bytes, bytes] | None = (key, name)
+        while following_key is not None:
+            key, name = following_key
+            here.data.count_step(len(going))
+            here.move(here.at + len(key))
+            self._value(name, going, here, seen)
+            following_key = _next_key(here)
+        going, here = _going_on(cursor, going, here, OBJECT[1])
+        return (going, here) if rest is None else _both(cursor, (going, here), rest)
+
+    def _value(self, name: bytes, going: Any, here: Cursor, seen: dict[str, Flags]) -> None:
+        """Read the value of a member. Args: its name; as of `_next_member`."""
         ours = self._names.get(name)
         if ours is None:
             self._pass_over(here)
-        else:
-            flags = seen[ours]
-            if flags.any() and flags[going].any():
-                raise Unsure  # twice in one record: the last one counts
-            flags[going if len(going) < len(flags) else slice(None)] = True
-            self._members[ours].read(here)
-        going, here = _going_on(cursor, going, here, OBJECT[1])
-        return (going, here) if rest is None else _both(cursor, (going, here), rest)
+            return
+        flags = seen[ours]
+        if flags.any() and flags[going].any():
+            raise Unsure  # twice in one record: the last one counts
+        flags[going if len(going) < len(flags) else slice(None)] = True
+        self._members[ours].read(here)
 
     def _pass_over(self, cursor: Cursor) -> None:
         """Read a field that the query does not know, if it has one value, of one type in all records."""
@@ -306,11 +318,24 @@ def _unknown_column(first: int) -> VectorColumn:
 
 def _first_key(cursor: Cursor) -> tuple[bytes, bytes]:
     """Return the key that the first value has next: from the white space before it to its colon, and alone."""
-    at = int(cursor.at[0])
-    text = cursor.data.raw[at : min(at + _LONGEST_KEY, int(cursor.end[0]))].tobytes()
-    found = _KEY.match(text)
+    found = _key_there(cursor, _KEY)
     if found is None:
         raise Unsure
+    return found
+
+
+def _next_key(cursor: Cursor) -> tuple[bytes, bytes] | None:
+    """Return the same, from the comma before it on, where all values have it next, written alike; else None."""
+    found = _key_there(cursor, _NEXT_KEY)
+    return found if found is not None and starting_with(cursor, found[0]).all() else None
+
+
+def _key_there(cursor: Cursor, pattern: re.Pattern[bytes]) -> tuple[bytes, bytes] | None:
+    at = int(cursor.at[0])
+    text = cursor.data.raw[at : min(at + _LONGEST_KEY, int(cursor.end[0]))].tobytes()
+    found = pattern.match(text)
+    if found is None:
+        return None
     try:
         found[1].decode()
     except UnicodeDecodeError as error:

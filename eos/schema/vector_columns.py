@@ -135,15 +135,23 @@ class VectorColumn(Protocol):
         ...
 
 
-def decode(values: pa.Array | Payloads, column: VectorColumn, data: Callable[[Bytes], Data] = Data) -> pa.Array:
-    """Return the values. Args: the bytes, with nulls; an empty column that reads them; their holder. Raises Unsure."""
+def decode(
+    values: pa.Array | Payloads,
+    column: VectorColumn,
+    data: Callable[[Bytes, Places, Places], Data] = lambda raw, at, ends: Data(raw),
+) -> pa.Array:
+    """Return the values.
+
+    Args: the bytes, with nulls; an empty column that reads them; their holder, made of all bytes and where each value
+    begins and ends. Raises Unsure.
+    """
     given = Payloads.of(values)
     if len(given.data) > _MOST_BYTES:
         raise Unsure
     present = None if given.missing is None else ~given.missing
     at, sizes = (given.at, given.sizes) if present is None else (given.at[present], given.sizes[present])
     ends = at + sizes
-    cursor = Cursor(data(given.data), at, ends)
+    cursor = Cursor(data(given.data, at, ends), at, ends)
     column.read(cursor)
     if (cursor.at != ends).any():
         raise Unsure
@@ -230,7 +238,7 @@ class BytesColumn:
         """Read one value at each place, as of VectorColumn."""
         sizes = self._sizes(cursor)
         at = cursor.at
-        if (sizes < 0).any() or (sizes > cursor.end - at).any():
+        if (sizes.view(_U) > (cursor.end - at).view(_U)).any():  # one below 0 is a large one then
             raise Unsure
         self._raw = cursor.data.raw
         self._pieces.add(at, sizes)

@@ -96,6 +96,24 @@ def test_a_record_without_fields_and_rows_that_are_all_null() -> None:
     assert by_numpy(schema, schema, [None] * 3).to_pylist() == [None] * 3
 
 
+def test_more_items_than_their_list_has_bytes_are_not_believed_even_if_each_has_none() -> None:
+    schema = of({"type": "array", "items": {"type": "record", "name": "N", "fields": []}})
+    assert by_numpy(schema, schema, [b"\2\0"] * FEWEST).to_pylist() == [{"f0": [{}]}] * FEWEST
+    with pytest.raises(Unsure):
+        by_numpy(schema, schema, [b"\xc0\x9a\x0c\0"] * FEWEST)  # 100,000 items
+
+
+@pytest.mark.parametrize("counts", [(0, 0), (3, 3), (1, 3), (0, 5), (5, 0, 2)])
+def test_lists_of_as_many_items_and_of_more_and_fewer(counts: tuple[int, ...]) -> None:
+    lists = [list(range(count)) for count in counts * FEWEST]
+    for sized in (False, True):  # a block may name its bytes
+        values: list[bytes | None] = []
+        for items in lists:
+            block = [2 * len(items) - 1, 2 * len(items)] if sized else [2 * len(items)]
+            values.append(bytes([*block, *(2 * item for item in items), 0] if items else [0]))
+        assert by_numpy(of(LIST), of(LIST), values).to_pylist() == [{"f0": items} for items in lists]
+
+
 @pytest.mark.parametrize("size", range(1, 11))
 def test_numbers_of_up_to_so_many_bytes(size: int) -> None:
     """The least of a size has only zeros in its first bytes: 80 01 for 64, for one."""

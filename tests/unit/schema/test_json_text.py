@@ -21,7 +21,8 @@ from eos.schema.vector_columns import Cursor, Unsure
 def cursor_of(texts: list[bytes], behind: bytes = b"") -> Cursor:
     """Return a cursor at the beginning of texts. Args: the texts; what comes behind each."""
     data, bounds = joined([text + behind for text in texts])
-    return Cursor(JsonData(data), bounds[:-1], bounds[1:] - len(behind))
+    at, ends = bounds[:-1], bounds[1:] - len(behind)
+    return Cursor(JsonData(data, at, ends), at, ends)
 
 
 def reals(texts: list[str]) -> Numbers:
@@ -119,6 +120,6 @@ def test_looks_ahead_end_within_the_padding_also_where_the_last_row_is_cut_off()
 def test_a_few_long_numbers_in_each_of_many_steps_are_read_with_the_others() -> None:
     """Steps over a few items of lists are counted, since they take longer than a parser: these are not such steps."""
     data, bounds = joined([f"{place}.5,".encode() for place in range(99)] + [b"0." + b"1" * 25 + b","])
-    held = JsonData(data)
+    held = JsonData(data, bounds[:-1], bounds[1:] - 1)
     for _ in range(300):
         assert real(Cursor(held, bounds[:-1], bounds[1:] - 1))[-1] == float("0." + "1" * 25)

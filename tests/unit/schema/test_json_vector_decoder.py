@@ -8,10 +8,13 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_type
 
+from eos.pulsar.wire.fields import joined
+from eos.pulsar.wire.spans import Payloads
 from eos.schema import vector_columns
 from eos.schema.description import Record, described
 from eos.schema.errors import Undecodable
@@ -52,7 +55,7 @@ def of(kind: Any, *texts: str) -> list[Any]:
         ("double", "1e308", ["1e309", "1e99999999999", "9" * 900, "NaN", "Infinity"]),
         ("double", "-1.5E-3", [".5", "5.", "1e", "1e+", "-.5", "01.5", "1.5.5", "1e5e5"]),
         ("float", "3.4028234e38", ["3.5e38", "1e400"]),
-        ("boolean", "true", ["tru", "trux", "True", "fals", "falsee", "truefalse", "xxxxx", "1", '"true"']),
+        ("boolean", "true", ["tru", "trux", "True", "fals", "falsx", "falsee", "truefalse", "xxxxx", "1", '"true"']),
         ("string", '"a"', ['"a', 'a"', '"a""', '"\x01"', '"\t"', '"' + "x" * 70 + '\n"', "null", "'a'"]),
         (MAYBE, '"nul"', ["nul", "nulx", "nulll", "none", '"a']),
         (ENUM, '"B"', ['"C"', '""', "0"]),
@@ -177,6 +180,24 @@ def test_an_escape_that_is_none_is_left_to_the_last_word(text: str) -> None:
     for texts in (['"a"', f'"{text}"'], [f'"{text}"', '"a"']):
         with pytest.raises(Unsure):
             of("string", *texts)
+
+
+def test_what_looks_like_a_backslash_between_two_values_is_none() -> None:
+    """The size of a value, which lies before it, can be 92."""
+    texts = ['"a"', '"\\\\"', '"\\""', '""']
+    parts = [f'{{"f":{text}}}'.encode() for text in texts]
+    data, bounds = joined([b"\\" + part for part in parts])
+    schema = described(registered("JSON", record(field("f", "string"))))
+    assert isinstance(schema, Record)
+    kind = to_arrow_type(spark_type(schema), timezone="UTC")
+    starts, sizes = bounds[:-1] + 1, np.diff(bounds) - 1
+    for missing in (np.zeros(4, np.bool_), np.array([True, False, True, False]), np.ones(4, np.bool_)):
+        given = Payloads(data, starts, sizes, missing)
+        found = vector_columns.decode(given, top_column(schema.node, kind), JsonData).to_pylist()
+        rows = zip(texts, missing, strict=True)
+        assert found == [None if absent else {"f": json.loads(text)} for text, absent in rows]
+        slashes = JsonData(data, starts[~missing], bounds[1:][~missing]).slashes
+        assert len(slashes) == 2 * (not missing[1]) + (not missing[2]), "those of the values"
 
 
 @pytest.mark.parametrize("absent", ["never", "null", "a default"])
