@@ -110,7 +110,7 @@ _Group = tuple[MessageRows, list[pa.Array]]
 def _batch(groups: Sequence[_Group], wanted: Collection[Column]) -> pa.RecordBatch:
     names = [name for name in COLUMNS if name in wanted]
     if not names:
-        count = sum(len(rows.entry) for rows, _ in groups)
+        count = sum(len(rows) for rows, _ in groups)
         return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
     empty = [pa.array([], COLUMNS[name]) for name in names]
     parts = [columns for _, columns in groups] or [empty]
@@ -223,7 +223,7 @@ def _schema_version(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
 def _of_entries(told: pa.Array, rows: MessageRows) -> pa.Array:
     """Return for each message what its entry tells. Most groups are of one producer, by one schema."""
     if len(told.unique()) == 1:
-        return pa.repeat(told[0], len(rows.entry))
+        return pa.repeat(told[0], len(rows))
     return told.take(pa.array(rows.entry))
 
 
@@ -247,7 +247,7 @@ def _properties(entries: Sequence[Entry], rows: MessageRows) -> pa.Array:
     if not (owner[:-1] < owner[1:]).all():
         last = _last_of_each(owner, names)
         owner, names, texts = owner[last], names.take(pa.array(last)), texts.take(pa.array(last))
-    offsets = np.searchsorted(owner, np.arange(len(rows.entry) + 1)).astype(np.int32)
+    offsets = np.searchsorted(owner, np.arange(len(rows) + 1)).astype(np.int32)
     return pa.MapArray.from_arrays(pa.array(offsets), names, texts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -20,21 +21,37 @@ from eos.pulsar.wire.single_messages import batch_of_one, laid_out
 _SIZE = struct.Struct(">I")
 
 
-@dataclass(slots=True)
+@dataclass
 class MessageRows:
     """Messages, in order, without those that compaction took out.
 
     Attributes:
         data: the bytes that the headers' places count in.
         headers: where each message and its fields are.
-        entry: the place of each message's entry in the group; shape (messages,).
-        index: its place in that entry; shape (messages,).
+        counts: messages of each entry, those that compaction took out among them; shape (entries,).
+        kept: the places of these messages among all; None where they are all; shape (messages,).
     """
 
     data: Bytes
     headers: Headers
-    entry: Places
-    index: Places
+    counts: Places
+    kept: Places | None
+
+    def __len__(self) -> int:
+        """Return how many messages there are."""
+        return len(self.headers.starts)
+
+    @cached_property
+    def entry(self) -> Places:
+        """The place of each message's entry in the group; shape (messages,)."""
+        owner = np.repeat(np.arange(len(self.counts)), self.counts)
+        return owner if self.kept is None else owner[self.kept]
+
+    @cached_property
+    def index(self) -> Places:
+        """The place of each message in its entry; shape (messages,)."""
+        first = np.cumsum(self.counts) - self.counts  # of each entry's messages, among all
+        return (np.arange(len(self)) if self.kept is None else self.kept) - first[self.entry]
 
 
 def rows_of(
@@ -61,13 +78,11 @@ def rows_of(
         headers = find(data, bounds, counts, keep, each)
     if headers is None:
         data, headers = _one_by_one(entries, keep, each)
-    owner = np.repeat(np.arange(len(entries)), counts)
-    index = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
     left_out = headers.fields.by_number.get(COMPACTED_OUT)
     if left_out is not None and left_out.number.any():
         rows = np.flatnonzero(left_out.number == 0)
-        return MessageRows(data, headers.only(rows), owner[rows], index[rows])
-    return MessageRows(data, headers, owner, index)
+        return MessageRows(data, headers.only(rows), counts, rows)
+    return MessageRows(data, headers, counts, None)
 
 
 def _check(entry: Entry) -> None:
