@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -61,6 +61,7 @@ def drill(
     Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
     """
     if context.invoked_subcommand is not None:
+        _refuse_options_before(context)
         return
     with needed_packages():
         from eos.local import jars
@@ -94,8 +95,21 @@ def drill(
             if not sys.stderr.isatty():
                 console.tell(line)
 
-        journal = chaos.run(what, tell)
-    write_report_and_exit(journal)
+        run_and_report(report, lambda: chaos.run(what, tell))
+
+
+def _refuse_options_before(context: typer.Context) -> None:
+    """Refuse options that stand before the name of another drill: they are of the chaos drill, and would do nothing."""
+    given = [
+        max(parameter.opts, key=len)
+        for parameter in context.command.params
+        if (source := context.get_parameter_source(parameter.name or "")) is not None and source.name == "COMMANDLINE"
+    ]
+    if given:
+        raise InvalidInput(
+            f"{', '.join(given)} before {context.invoked_subcommand} belongs to the chaos drill. Give the options of "
+            f"{context.invoked_subcommand} after its name"
+        )
 
 
 def _refuse_mixture(kills: int | None, standalone: bool, rounds: int | None, end_to_end: bool) -> None:
@@ -117,6 +131,8 @@ def drill_report(
 
     Exit codes: 0 PASS, 1 FAIL, 2 bad input, 3 UNKNOWN.
     """
+    if html is not None and json is not None and html.absolute() == json.absolute():
+        raise InvalidInput(f"--html and --json are both {html}. Name two files")
     with needed_packages():
         write_report_and_exit(journal, html, json)
 
@@ -138,8 +154,31 @@ def needed_packages() -> Iterator[None]:
         ) from error
 
 
-def write_report_and_exit(journal: Path, html: Path | None = None, json: Path | None = None) -> None:
+def run_and_report(folder: Path, run: Callable[[], Path]) -> NoReturn:
+    """Do a drill, write its report, and exit with its code. A drill that fails has a report too, of what it had done.
+
+    Args: where its journal goes; does it, and returns the journal.
+    """
+    from statestore.drills.record import JOURNAL
+
+    path = folder / JOURNAL
+    of_another = path.exists()
+    try:
+        journal = run()
+    except Exception:
+        if path.exists() and not of_another:
+            _write_report(path, None, None)
+        raise
+    write_report_and_exit(journal)
+
+
+def write_report_and_exit(journal: Path, html: Path | None = None, json: Path | None = None) -> NoReturn:
     """Write the report, beside its journal if nothing else is said; tell what came out, and exit with its code."""
+    raise typer.Exit(_CODES[_write_report(journal, html, json)])
+
+
+def _write_report(journal: Path, html: Path | None, json: Path | None) -> str:
+    """Write the report and tell what came out; return the verdict."""
     from statestore.drills.report.report import write_report
 
     page = html or journal.with_name("report.html")
@@ -148,4 +187,4 @@ def write_report_and_exit(journal: Path, html: Path | None = None, json: Path | 
     for reason in found.summary.reasons:
         console.tell(f"- {reason}")
     console.tell(f"The report: {page}")
-    raise typer.Exit(_CODES[found.summary.verdict])
+    return found.summary.verdict

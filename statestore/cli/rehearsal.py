@@ -17,7 +17,7 @@ from eos.cli.connection import ConnectionSettings, connecting_later
 from eos.config import FILE
 from eos.spark.jar import SECRETS
 from statestore.cli import console
-from statestore.cli.drill import needed_packages, write_report_and_exit
+from statestore.cli.drill import needed_packages, run_and_report
 from statestore.cli.options import (
     Conf,
     HadoopOptions,
@@ -66,8 +66,7 @@ def rehearse(
 
     output = sink_output(sink, namespace, by) if sink or by.by_option.service_url else None
     with _live(checkpoint, output, option, conf) as live:
-        journal = perform("rehearsal", report, _rerun(context), partial(act, live), console.tell)
-    write_report_and_exit(journal)
+        run_and_report(report, lambda: perform("rehearsal", report, _rerun(context), partial(act, live), console.tell))
 
 
 @connecting_later
@@ -97,8 +96,9 @@ def shadow(
     start, output = job_and_output(job, sink, namespace, by)
     plan = Shadow(start, batches, timeout)
     with _live(checkpoint, output, option, conf) as live:
-        journal = perform("shadow", report, _rerun(context), partial(follow, live, plan), console.tell)
-    write_report_and_exit(journal)
+        run_and_report(
+            report, lambda: perform("shadow", report, _rerun(context), partial(follow, live, plan), console.tell)
+        )
 
 
 def total_loss(context: typer.Context, report: Report = Path("drill-total-loss")) -> None:
@@ -111,7 +111,7 @@ def total_loss(context: typer.Context, report: Report = Path("drill-total-loss")
         from statestore.drills.acts.total_loss import PLAN, lose_everything
 
     act = partial(lose_everything, report)
-    write_report_and_exit(perform("total-loss", report, _rerun(context), act, console.tell, PLAN))
+    run_and_report(report, lambda: perform("total-loss", report, _rerun(context), act, console.tell, PLAN))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"rehearse": rehearse, "shadow": shadow, "total-loss": total_loss}

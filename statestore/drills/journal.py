@@ -18,7 +18,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from eos.addresses import without_user
 from eos.closing import Closing
 from statestore.drills.judge import findings
-from statestore.errors import Damaged, InvalidInput, NotFound
+from statestore.errors import InvalidInput, NotFound
 
 DrillKind = Literal["chaos", "rehearsal", "shadow", "total-loss", "in-step"]
 
@@ -311,7 +311,7 @@ def read(path: Path) -> list[Event]:
 
     Raises:
         NotFound: there is no such file.
-        Damaged: another line is not an event, or the first one isn't `began`.
+        InvalidInput: another line is not an event, or the first one isn't `began`.
     """
     try:
         text = path.read_bytes()
@@ -320,7 +320,7 @@ def read(path: Path) -> list[Event]:
     *lines, _torn = text.split(b"\n")
     events = [_event(path, number, line) for number, line in enumerate(lines, start=1)]
     if not events or not isinstance(events[0], Began):
-        raise Damaged(f"{path} is not the journal of a drill. Its first line must be the event `began`.")
+        raise InvalidInput(f"{path} is not the journal of a drill. Its first line must be the event `began`.")
     return events
 
 
@@ -330,4 +330,4 @@ def _event(path: Path, number: int, line: bytes) -> Event:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the line"
-        raise Damaged(f"Line {number} of {path} is not an event of a drill: {place}: {first['msg']}.") from error
+        raise InvalidInput(f"Line {number} of {path} is not an event of a drill: {place}: {first['msg']}.") from error

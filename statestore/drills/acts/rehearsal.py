@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from eos.pulsar.net.client import Client
 from statestore.bk.address import BkAddress, is_bk
@@ -26,7 +26,7 @@ from statestore.drills.acts.acts import Acts
 from statestore.drills.acts.same_state import read_stores
 from statestore.drills.journal import JobEvent
 from statestore.drills.processes import undisturbed
-from statestore.errors import InvalidInput, StateStoreError, Unavailable
+from statestore.errors import InvalidInput, Unavailable
 from statestore.hadoop.file_systems import Hadoop
 from statestore.roll_forward import Output, lacked_by
 from statestore.roll_forward.plan import InputLog
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 SCRATCH = "/.rehearsals"
 """Where checkpoints of a rehearsal are in a tree on BookKeeper."""
 JOB = "live job"
+RETENTION = "spark.sql.streaming.minBatchesToRetain"
+
+Compared = Literal["same", "different", "gone", "unreadable"]
+"""A restored state beside the live one's: "gone" where the live job no longer has that batch, and "unreadable" where
+Spark can't give any store of both as a table."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,17 @@ def rehearse(live: Live, acts: Acts) -> None:
     topic = live.output.topic if live.output is not None else ""
     acts.write(JobEvent(JOB, stateful=True, topic=topic, checkpoint=live.checkpoint))
     with cut_of(live, acts) as (scratch, batch):
-        _look(live, acts, "a cut of the checkpoint", query, scratch, batch)
+        compared = _look(live, acts, "a cut of the checkpoint", query, scratch, batch)
+    _look_at_savepoint(live, acts, query)
+    if compared == "gone":
+        raise Unavailable(
+            f"The live job no longer had the state of batch {batch} when its cut was to be compared with it. Try "
+            f"again, or let it keep more batches ({RETENTION})"
+        )
+
+
+def _look_at_savepoint(live: Live, acts: Acts, query: str) -> None:
+    """Check the newest savepoint. The live job has, most often, gone on so far that its state is gone."""
     if not is_bk(live.checkpoint):
         acts.not_tested(
             "savepoints", "the checkpoint isn't on bk://; name the topic of a savepoint to total-loss drills"
@@ -140,7 +155,7 @@ def _removing(remove: Callable[[], object]) -> Iterator[None]:
             remove()
 
 
-def _look(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: int) -> None:
+def _look(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: int) -> Compared:
     """Check one restored checkpoint."""
     with acts.step(f"read every file of {what}") as note:
         # The live job runs: the state of each of its operators is there.
@@ -151,7 +166,12 @@ def _look(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: in
     if report.answer == "unknown":
         raise Unavailable(f"Whether {what} can be resumed is not known: {note.detail}{first}")
     acts.check(f"{what} can be resumed", report.ok, note.detail + first)
-    compare(live, acts, what, scratch, batch)
+    compared = compare(live, acts, what, scratch, batch)
+    _hold_against_log(live, acts, what, query, scratch, batch)
+    return compared
+
+
+def _hold_against_log(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: int) -> None:
     if live.output is None:
         acts.not_tested(f"the sink's log against {what}", "no sink was named: --sink and --service-url")
         return
@@ -168,8 +188,8 @@ def _look(live: Live, acts: Acts, what: str, query: str, scratch: str, batch: in
         acts.not_tested(f"the input of batch {batch}", "the sink's log no longer holds its marker")
 
 
-def compare(live: Live, acts: Acts, what: str, scratch: str, batch: int) -> bool | None:
-    """Compare a restored state with the live one's, store by store; None: nothing could be compared.
+def compare(live: Live, acts: Acts, what: str, scratch: str, batch: int) -> Compared:
+    """Compare a restored state with the live one's, store by store.
 
     A store that could be read of one of the two only tells nothing.
     """
@@ -180,16 +200,16 @@ def compare(live: Live, acts: Acts, what: str, scratch: str, batch: int) -> bool
     try:
         with acts.step("read the live state at the same batch"):
             there = read_stores(live.spark, live.checkpoint, batch, live.options)
-    except StateStoreError as error:
+    except Unavailable as error:
         acts.not_tested(f"{what} against the live state", str(error))
-        return None
+        return "gone"
     unread = {**there.unread, **restored.unread}
     for store, why in unread.items():
         acts.not_tested(f"the rows of {store}", why)
     stores = sorted({*restored.contents, *there.contents} - unread.keys())
     if unread and not stores:
         acts.not_tested(f"{what} against the live state", "none of its stores could be read of both")
-        return None
+        return "unreadable"
     differing = [
         f"{store}: {restored.contents.get(store)}, live {there.contents.get(store)}"
         for store in stores
@@ -197,4 +217,4 @@ def compare(live: Live, acts: Acts, what: str, scratch: str, batch: int) -> bool
     ]
     detail = "; ".join(differing) or f"batch {batch}: {rows} rows, the same content"
     acts.check(f"the state of {what} is the live one's", not differing, detail)
-    return not differing
+    return "different" if differing else "same"

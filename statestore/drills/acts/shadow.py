@@ -19,7 +19,7 @@ from statestore.checkpoint import batch_ids, read_query_id
 from statestore.checkpoint.files import HadoopFiles, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.drills.acts.acts import Acts
-from statestore.drills.acts.rehearsal import JOB, Live, compare, cut_of
+from statestore.drills.acts.rehearsal import JOB, RETENTION, Live, compare, cut_of
 from statestore.drills.journal import JobEvent as JobEvent
 from statestore.errors import InvalidInput, Unavailable
 from statestore.roll_forward import behind
@@ -70,17 +70,31 @@ def follow(live: Live, shadow: Shadow, acts: Acts) -> None:
             batch = planned.batch_id
             try:
                 with acts.step(f"run batch {batch} without output"):
-                    run_once(shadow.job, live.spark, scratch, files, batch)
+                    _run(live, shadow, scratch, files, batch)
             except Unavailable as error:
                 acts.check("the shadow runs the live job's batches", False, str(error))
                 return
         acts.check("the shadow runs the live job's batches", True, f"{shadow.batches}, up to batch {batch}")
-        if compare(live, acts, "the shadow", scratch, batch) is None:
+        if compare(live, acts, "the shadow", scratch, batch) in ("gone", "unreadable"):
             raise Unavailable(
                 f"The shadow's state could not be compared with the live job's at batch {batch}: what was not tested "
                 "says why. Try again; where the live job no longer keeps that batch, with fewer --batches, or let it "
-                "keep more (spark.sql.streaming.minBatchesToRetain)"
+                f"keep more ({RETENTION})"
             )
+
+
+def _run(live: Live, shadow: Shadow, scratch: str, files: HadoopFiles, batch: int) -> None:
+    """Run a batch, and once more if that fails: a broker may be gone for a moment.
+
+    Raises:
+        Unavailable: it failed twice, and the sink's cluster answered between.
+        EosError: the cluster does not answer, so whether the job can run the batch is not known.
+    """
+    try:
+        run_once(shadow.job, live.spark, scratch, files, batch)
+    except Unavailable:
+        live.log()
+        run_once(shadow.job, live.spark, scratch, files, batch)
 
 
 def _next(live: Live, shadow: Shadow, query: str, batch: int, text: str) -> BatchInput:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from eos.local import LocalCluster, LocalError
+from eos.local import LocalCluster, LocalError, Member
 from statestore.drills import journal
 from statestore.drills.chaos.driver_events import DriverEvents
 from statestore.drills.chaos.end_to_end import COPIES, EndToEnd
@@ -79,6 +79,18 @@ class FaultTargets:
         """Write down whether something was as it should be."""
         self.write(CheckEvent(f"fault {self.fault.n}, {self.fault.kind}: {what}", passed, detail))
 
+    def member(self, name: str) -> Member:
+        """Return a member of the cluster that runs: one that has ended by itself is started first, as its host would.
+
+        A fault to a member that is gone would hit nothing, and count as one that was got over.
+        """
+        member = self.cluster[name]
+        if member.pid is None:
+            since = time.monotonic()
+            self.restart(name)
+            self._tell(f"start {name}", since, "it had ended by itself")
+        return member
+
     def restart(self, name: str) -> None:
         """Start a member that was killed, as what looks after it would: one that ends while it starts, once more.
 
@@ -86,13 +98,19 @@ class FaultTargets:
             LocalError: it ended each time.
         """
         for tries_left in reversed(range(_STARTS)):
+            since = time.monotonic()
             try:
                 self.cluster.restart(name)
                 return
             except LocalError as error:
                 if not tries_left:
                     raise
-                self.check(f"{name} is started once more, since it ended while starting", True, str(error))
+                self._tell(f"start {name}, which failed", since, str(error))
+
+    def _tell(self, step: str, since: float, why: str) -> None:
+        """Write down what was done besides the fault, from that moment of the monotonic clock on."""
+        took = round(time.monotonic() - since, 3)
+        self.write(journal.StepEvent(f"fault {self.fault.n}, {self.fault.kind}: {step}", took, why))
 
     def stop(self, job: str) -> None:
         """Stop a job in good order. The input goes on growing afterwards."""

@@ -237,17 +237,16 @@ def make_plan(
     struck.
 
     Raises:
-        InvalidInput: `kills` is less than 1, or `faults` has none for this drill.
+        InvalidInput: `kills` is less than 1, or `faults` has what this drill can't do.
     """
     if kills < 1:
         raise InvalidInput(f"--kills is {kills}. A drill needs one fault at least.")
     chance = random.Random(seed)
-    chosen = [kind for kind in _chosen(faults) if kind.runs != "standalone"]
-    if not chosen:
-        raise InvalidInput(f"{', '.join(faults)}: this needs executors on a cluster. Add --standalone.")
-    kinds = [kind for kind in chosen if end_to_end or not kind.end_to_end]
-    if not kinds:
-        raise InvalidInput(f"{', '.join(faults)}: this needs the job of --end-to-end. Add that option.")
+    here = [kind for kind in KINDS if kind.runs != "standalone"]
+    _refuse_impossible(faults, here, "this needs executors on a cluster. Add --standalone.")
+    possible = [kind for kind in here if end_to_end or not kind.end_to_end]
+    _refuse_impossible(faults, possible, "this needs the job of --end-to-end. Add that option.")
+    kinds = [kind for kind in possible if _is_of(kind, faults)]
     drawn = _draw(kinds, kills, chance)
     chance.shuffle(drawn)
     return _numbered(sorted(drawn, key=lambda kind: not kind.on_executors))
@@ -257,20 +256,29 @@ def make_rounds(rounds: int, seed: int, faults: Collection[str] = tuple(Family))
     """Draw the plan of a drill with a standalone cluster: each kind that there is for it, `rounds` by its `times`.
 
     Raises:
-        InvalidInput: `rounds` is less than 1, or `faults` has none for this drill.
+        InvalidInput: `rounds` is less than 1, or `faults` has what this drill can't do.
     """
     if rounds < 1:
         raise InvalidInput(f"--rounds is {rounds}. A drill needs one at least.")
-    kinds = [kind for kind in _chosen(faults) if kind.runs != "in one process"]
-    if not kinds:
-        raise InvalidInput(f"{', '.join(faults)}: this is not possible with --standalone. Leave that option out.")
+    possible = [kind for kind in KINDS if kind.runs != "in one process"]
+    _refuse_impossible(faults, possible, "this is not possible with --standalone. Leave that option out.")
+    kinds = [kind for kind in possible if _is_of(kind, faults)]
     drawn = [kind for kind in kinds for _ in range(rounds * kind.times)]
     random.Random(seed).shuffle(drawn)
     return _numbered(drawn)
 
 
-def _chosen(faults: Collection[str]) -> list[FaultKind]:
-    return [kind for kind in KINDS if kind.family in faults or kind.name in faults]
+def _is_of(kind: FaultKind, faults: Collection[str]) -> bool:
+    return kind.family in faults or kind.name in faults
+
+
+def _refuse_impossible(faults: Collection[str], possible: Sequence[FaultKind], why: str) -> None:
+    """Refuse a family or a kind that was asked for and of which nothing is possible, rather than leave it out."""
+    if tuple(faults) == tuple(Family):  # nobody asked for one of them
+        return
+    lacking = [word for word in faults if not any(_is_of(kind, (word,)) for kind in possible)]
+    if lacking:
+        raise InvalidInput(f"{', '.join(lacking)}: {why}")
 
 
 def _numbered(kinds: Sequence[FaultKind]) -> tuple[PlannedFault, ...]:

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby, islice
 from typing import NamedTuple, Protocol
 
-from statestore.drills.judge.findings import Account, Readers, Verdict
+from statestore.drills.judge.findings import Account, Readers, Verdict, counted
 
 OFFENDERS = 10
 """How many ids of each kind an account names."""
@@ -118,7 +118,8 @@ def account(
         state_equal: whether the state itself, wherever it is kept, was found right; None: it wasn't looked at.
 
     The verdict is UNKNOWN when a reader did not come to the end, or nothing was committed; what is wrong for sure is
-    FAIL all the same. A reader that has not come to the end has lost no row. What several readers found wrong in a row
+    FAIL all the same. A reader that has not come to the end has lost no row, and what it has not found isn't counted as
+    0 (`Account`). What several readers found wrong in a row
     counts as often as the one of them that saw most of it.
     """
     lost, duplicated, unexpected = Counter[OutputRow](), Counter[OutputRow](), Counter[OutputRow]()
@@ -135,16 +136,17 @@ def account(
     if expected.stateful and not final.shortfall:
         state_equal = _newest(expected.due) == _newest(_due(expected, final)) and state_equal is not False
     verdict, reason = _verdict(expected, final, live, wrong, state_equal)
+    whole = not final.shortfall
     return Account(
         job=job,
         attempted=len(expected.attempted),
         committed=len(expected.due),
         found=sum(map(len, final.rows.values())),
-        lost=len(wrong["lost"]),
-        duplicated=len(wrong["duplicated"]),
-        unexpected=len(wrong["unexpected"]),
-        out_of_order=len(wrong["out_of_order"]),
-        torn=len(wrong["torn"]),
+        lost=counted(len(wrong["lost"]), whole),
+        duplicated=counted(len(wrong["duplicated"]), whole),
+        unexpected=counted(len(wrong["unexpected"]), whole),
+        out_of_order=counted(len(wrong["out_of_order"]), whole),
+        torn=counted(len(wrong["torn"]), whole and not any(one.shortfall for one in live)),
         state_equal=state_equal,
         offenders={kind: tuple(islice(dict.fromkeys(ids), OFFENDERS)) for kind, ids in wrong.items() if ids},
         verdict=verdict,
@@ -165,7 +167,8 @@ def _wrong_rows(
 def live_findings(job: str, expected: Expected, final: Reading, live: Sequence[Reading]) -> Readers:
     """Say what the readers saw that read while the job ran; `final` tells what else belongs to a batch."""
     torn = torn_batches(expected, live, [final])
-    return Readers(job, len(live), len(torn), tuple(islice(torn.values(), OFFENDERS)))
+    whole = not any(one.shortfall for one in live)
+    return Readers(job, len(live), counted(len(torn), whole), tuple(islice(torn.values(), OFFENDERS)))
 
 
 def torn_batches(expected: Expected, readings: Sequence[Reading], others: Sequence[Reading] = ()) -> dict[int, str]:

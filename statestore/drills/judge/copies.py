@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statestore.drills.judge.accounting import OFFENDERS, OutputRow, OutputRows, Reading
-from statestore.drills.judge.findings import Account, Verdict
+from statestore.drills.judge.findings import Account, Verdict, counted
 
 KEYS = 16
 """Keys of each writer."""
@@ -132,29 +132,31 @@ def account(job: str, given: Reading, found: Reading, blocks: Sequence[Block]) -
     due = np.where(aborted, 0, due)
     lost = np.maximum(due - have, 0) if not found.shortfall else np.zeros_like(due)
     more = np.maximum(have - due, 0)
-    # Rows that the reader of the input has not come to may be right in the output.
-    foreign = (due == 0) & (aborted | (not given.shortfall))
+    # Rows that the reader of the input has not come to may be right in the output, also as a second copy of a row.
+    all_given = not given.shortfall
+    foreign, doubled = (due == 0) & (aborted | all_given), (due > 0) & all_given
     once = rows[(due == 1) & (read == 1) & (have == 1)]
     strange = [str(row) for packed in flat_found.packed for row in packed.strange]
     words = _Words(names)
     wrong = {
         "lost": (int(lost.sum()), words.of(rows[lost > 0])),
-        "duplicated": (int(more[due > 0].sum()), words.of(rows[(due > 0) & (more > 0)])),
+        "duplicated": (int(more[doubled].sum()), words.of(rows[doubled & (more > 0)])),
         "unexpected": (int(more[foreign].sum()) + len(strange), [*words.of(rows[foreign & (more > 0)]), *strange]),
         "out_of_order": words.counted(_out_of_order(flat_given, flat_found, once)),
     }
     sizes = {outcome: sum(one.rows for one in blocks if one.outcome is outcome) for outcome in CopyOutcome}
     verdict, reason = _verdict(wrong, given, found, sizes, int(due.sum()))
+    whole = all_given and not found.shortfall
     return Account(
         job=job,
         attempted=sum(sizes.values()),
         committed=int(due.sum()),
         found=sum(len(packed) for packed in flat_found.packed),
-        lost=wrong["lost"][0],
-        duplicated=wrong["duplicated"][0],
-        unexpected=wrong["unexpected"][0],
-        out_of_order=wrong["out_of_order"][0],
-        torn=0,
+        lost=counted(wrong["lost"][0], whole),
+        duplicated=counted(wrong["duplicated"][0], whole),
+        unexpected=counted(wrong["unexpected"][0], whole),
+        out_of_order=counted(wrong["out_of_order"][0], whole),
+        torn=None,
         state_equal=None,
         offenders={kind: tuple(islice(ids, OFFENDERS)) for kind, (_, ids) in wrong.items() if ids},
         verdict=verdict,

@@ -94,13 +94,11 @@ class Page:
     Attributes:
         seconds: from the beginning of the drill to its last event.
         counted: whether it is of a drill that counts rows, or should have.
-        accounted: how many jobs have an account; of the others, no row was counted.
         sections: the name and the title of each section that has something to show.
     """
 
     seconds: float
     counted: bool
-    accounted: int
     ended: Ended | None
     kinds: tuple[KindOfFault, ...]
     time: Axis
@@ -126,7 +124,7 @@ def write_report(journal: Path, html: Path, json: Path) -> DrillReport:
 
     Raises:
         NotFound: there is no such journal.
-        Damaged: it is not a journal of a drill.
+        InvalidInput: it is not a journal of a drill.
         InvalidInput: a file can't be written, or would be written over the journal.
     """
     report = summarize(read(journal))
@@ -167,7 +165,6 @@ def page(report: DrillReport) -> Page:
     return Page(
         seconds=end,
         counted=_counted(report),
-        accounted=sum(job.account is not None for job in report.jobs),
         ended=next((event for event in report.events if isinstance(event, Ended)), None),
         kinds=kinds,
         time=charts.time_axis(end),

@@ -6,6 +6,7 @@ that was planned. Anything else is UNKNOWN, with its reasons.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeVar
@@ -32,8 +33,8 @@ from statestore.drills.journal import (
     StepEvent,
     TransactionsEvent,
 )
-from statestore.drills.judge.findings import Verdict
-from statestore.errors import Damaged
+from statestore.drills.judge.findings import Verdict, counted
+from statestore.errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,16 @@ class FaultKindSummary:
 
 @dataclass(frozen=True)
 class Errors:
-    """The faults of the output, over all jobs: numbers of rows, and of batches for `torn`."""
+    """The faults of the output, over the jobs where they were counted: numbers of rows, and of batches for `torn`.
 
-    lost: int
-    duplicated: int
-    torn: int
-    unexpected: int
-    out_of_order: int
+    None: they were counted in no job.
+    """
+
+    lost: int | None
+    duplicated: int | None
+    torn: int | None
+    unexpected: int | None
+    out_of_order: int | None
 
 
 @dataclass(frozen=True)
@@ -69,16 +73,19 @@ class Summary(Errors):
 
     Attributes:
         sentence: verdict and numbers, to be read by a human.
+        counted_in: fault of the output, and the number of jobs where it was counted.
         faults: how many were done.
         by_kind: kind of fault, and what is known of it.
         recover_s: seconds from a fault to the first batch after it, over all faults.
         data_at_risk_rows: the most rows that one job's input was ahead of its output; None without samples.
-        within_targets: of the targets that were stated and measured, whether each was kept.
+        within_targets: of the targets that were stated and measured, whether each was kept. A fault without a recovery
+            counts too: it took as long as the journal goes on, or longer.
         reasons: why the verdict isn't PASS; empty if it is.
     """
 
     verdict: Verdict
     sentence: str
+    counted_in: Mapping[str, int]
     faults: int
     by_kind: Mapping[str, FaultKindSummary]
     recover_s: Percentiles
@@ -145,10 +152,10 @@ def summarize(events: Sequence[Event]) -> DrillReport:
     """Put the events of a journal in order and come to a verdict.
 
     Raises:
-        Damaged: the first event isn't `began`.
+        InvalidInput: the first event isn't `began`.
     """
     if not events or not isinstance(began := events[0], Began):
-        raise Damaged("These are not the events of a drill. The first must be `began`.")
+        raise InvalidInput("These are not the events of a drill. The first must be `began`.")
     faults = tuple(_fault_times(events))
     return DrillReport(
         summary=_summary(began, faults, events),
@@ -206,20 +213,19 @@ def _findings(job: JobEvent, events: Sequence[Event]) -> JobFindings:
 def _summary(began: Began, faults: tuple[FaultTimes, ...], events: Sequence[Event]) -> Summary:
     wrong = tuple(_wrong(events))
     missing = tuple(_missing(began, faults, events))
-    errors = _errors(events)
+    errors = {error.name: _by_job(error.name, events) for error in fields(Errors)}
     recover_s = _percentiles(faults)
     verdict = Verdict.FAIL if wrong else Verdict.UNKNOWN if missing else Verdict.PASS
     at_risk = max((sample.rows_in - sample.rows_out for sample in _of(Sample, events)), default=None)
-    within = {}
-    if recover_s.p95 is not None:
-        within["recover_s"] = recover_s.p95 <= began.targets.recover_s
+    within = _in_time(faults, max(event.t for event in events), began.targets.recover_s)
     if at_risk is not None:
         within["data_at_risk_rows"] = at_risk <= began.targets.data_at_risk_rows
     reasons = wrong + missing
     return Summary(
-        **{error.name: getattr(errors, error.name) for error in fields(Errors)},
+        **{name: sum(counts.values()) if counts else None for name, counts in errors.items()},
         verdict=verdict,
         sentence=_sentence(verdict, len(faults), _in_words(errors, events), recover_s, reasons),
+        counted_in={name: len(counts) for name, counts in errors.items()},
         faults=len(faults),
         by_kind={kind: _kind(kind, faults) for kind in dict.fromkeys(fault.kind for fault in faults)},
         recover_s=recover_s,
@@ -270,19 +276,26 @@ def _missing(began: Began, faults: tuple[FaultTimes, ...], events: Sequence[Even
         yield "Nothing was accounted for or checked."
 
 
-def _errors(events: Sequence[Event]) -> Errors:
-    """Add up over the jobs; of several accounts of one job the worst counts."""
-    worst: dict[tuple[str, str], int] = {}
+def _by_job(error: str, events: Sequence[Event]) -> dict[str, int]:
+    """Count one of `Errors` in each job where that is known; of several accounts of one job the worst counts."""
+    said: dict[str, list[int | None]] = defaultdict(list)
     for account in _of(AccountEvent, events):
-        for error in fields(Errors):
-            key = (account.job, error.name)
-            worst[key] = max(worst.get(key, 0), getattr(account, error.name))
+        said[account.job].append(getattr(account, error))
     for seen in _of(ReadersEvent, events):
-        worst[seen.job, "torn"] = max(worst.get((seen.job, "torn"), 0), seen.torn)
-    totals = dict.fromkeys((error.name for error in fields(Errors)), 0)
-    for (_, name), count in worst.items():
-        totals[name] += count
-    return Errors(**totals)
+        if error == "torn":
+            said.setdefault(seen.job, [None]).append(seen.torn)  # without an account it isn't known
+    worst = {job: counted(max(count or 0 for count in counts), None not in counts) for job, counts in said.items()}
+    return {job: count for job, count in worst.items() if count is not None}
+
+
+def _in_time(faults: Iterable[FaultTimes], end: float, target_s: float) -> dict[str, bool]:
+    """Tell whether 95 of 100 faults were got over in time, if that is known of enough of them."""
+    least = [end - fault.t if fault.recovered_s is None else fault.recovered_s for fault in faults]
+    most = [float("inf") if fault.recovered_s is None else fault.recovered_s for fault in faults]
+    if not least:
+        return {}
+    kept, missed = _nearest(most, 95) <= target_s, _nearest(least, 95) > target_s
+    return {"recover_s": kept} if kept or missed else {}
 
 
 def _kind(kind: str, faults: Iterable[FaultTimes]) -> FaultKindSummary:
@@ -294,8 +307,12 @@ def _percentiles(faults: Iterable[FaultTimes]) -> Percentiles:
     seconds = [fault.recovered_s for fault in faults if fault.recovered_s is not None]
     if not seconds:
         return Percentiles(None, None)
-    p50, p95 = np.percentile(seconds, (50, 95), method="inverted_cdf")
-    return Percentiles(float(p50), float(p95))
+    return Percentiles(_nearest(seconds, 50), _nearest(seconds, 95))
+
+
+def _nearest(seconds: Sequence[float], percent: int) -> float:
+    """The least of them that so many percent are not above."""
+    return float(np.percentile(seconds, percent, method="inverted_cdf"))
 
 
 def _sentence(verdict: Verdict, faults: int, findings: str, recover_s: Percentiles, reasons: tuple[str, ...]) -> str:
@@ -306,12 +323,27 @@ def _sentence(verdict: Verdict, faults: int, findings: str, recover_s: Percentil
     return f"{verdict}: {what}{findings}{recovery}.{reason}"
 
 
-def _in_words(errors: Errors, events: Sequence[Event]) -> str:
+_IN_WORDS = {
+    "lost": "rows lost",
+    "duplicated": "duplicated",
+    "unexpected": "unexpected",
+    "out_of_order": "out of order",
+    "torn": "torn batches",
+}
+
+
+def _in_words(errors: Mapping[str, Mapping[str, int]], events: Sequence[Event]) -> str:
     """Say what was counted; a drill without an account knows of no row, and has only checks to tell of."""
-    if not _of(AccountEvent, events):
+    accounts = _of(AccountEvent, events)
+    if not accounts:
         checks = _of(CheckEvent, events)
         return f"{sum(check.passed for check in checks)} of {len(checks)} checks passed" if checks else "no row counted"
-    return (
-        f"{errors.lost} rows lost, {errors.duplicated} duplicated, {errors.unexpected} unexpected, "
-        f"{errors.out_of_order} out of order, {errors.torn} torn batches"
-    )
+    jobs = len({one.job for one in _of(JobEvent, events)} | {one.job for one in accounts})
+    said = [(_IN_WORDS[name], errors[name]) for name in _IN_WORDS]
+    words = [
+        f"{sum(counts.values())} {what}" + ("" if len(counts) == jobs else f" in {len(counts)} of {jobs} jobs")
+        for what, counts in said
+        if counts
+    ]
+    not_counted = [what for what, counts in said if not counts]
+    return ", ".join(words) + (f" (not counted: {', '.join(not_counted)})" if not_counted else "")

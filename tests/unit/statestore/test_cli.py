@@ -127,6 +127,7 @@ SHADOW = ["drill", "shadow", "bk://z:1/q"]
         (["savepoint", *IN_STEP], "--job is missing"),
         ([*SHADOW], "--job is missing"),
         (["drill", "rehearse", "bk://z:1/q", "--sink", "s"], "--service-url, the cluster it writes to, must be given"),
+        (["drill", "--report", "x", "--kills", "5", "total-loss"], "--kills, --report before total-loss belongs"),
     ],
 )
 def test_what_is_missing_is_named(words: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

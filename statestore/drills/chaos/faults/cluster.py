@@ -23,7 +23,7 @@ def kill(*names: str) -> Callable[[FaultTargets, random.Random], None]:
     def fault(stage: FaultTargets, chance: random.Random) -> None:
         name, down_s = chance.choice(names), chance.uniform(0, 4)
         stage.let_pass(chance.uniform(0, 1))
-        stage.cluster[name].kill()
+        stage.member(name).kill()
         stage.done(f"{name} killed, and started again after {down_s:.1f} s")
         stage.let_pass(down_s)
         stage.restart(name)
@@ -35,7 +35,7 @@ def lose_broker(stage: FaultTargets, chance: random.Random) -> None:
     """SIGKILL a broker for good. Another comes when the jobs have long been at work again without it."""
     name = chance.choice(("broker-0", "broker-1"))
     stage.let_pass(chance.uniform(0, 1))
-    stage.cluster[name].kill()
+    stage.member(name).kill()
     stage.done(f"{name} killed for good")
     for number in range(_BATCHES_WITHOUT):
         stage.supervisor.one_more(f"batch {number + 1} of each job without {name}")
@@ -48,7 +48,7 @@ def pause(*names: str, seconds: tuple[float, float]) -> Callable[[FaultTargets, 
     def fault(stage: FaultTargets, chance: random.Random) -> None:
         name, for_s = chance.choice(names), chance.uniform(*seconds)
         stage.let_pass(chance.uniform(0, 1))
-        member = stage.cluster[name]
+        member = stage.member(name)
         member.pause()
         try:
             stage.done(f"{name} paused for {for_s:.1f} s")
@@ -62,7 +62,7 @@ def pause(*names: str, seconds: tuple[float, float]) -> Callable[[FaultTargets, 
 def fill_disk(stage: FaultTargets, chance: random.Random) -> None:
     """Start a bookie again that takes its disk for full; after a while, start it with its own settings."""
     name, for_s = chance.choice(("bookie-0", "bookie-1", "bookie-2")), chance.uniform(4, 8)
-    member = stage.cluster[name]
+    member = stage.member(name)
     whole = member.part
     lines = (line.partition("=") for line in whole.configuration.splitlines())
     told = "".join(f"{key}={_FULL.get(key, value)}\n" for key, _, value in lines)

@@ -29,6 +29,7 @@ def delay(links: Links) -> Callable[[FaultTargets, random.Random], None]:
         to, proxies = links(stage)
         late_s, for_s = chance.uniform(0.1, 0.4), chance.uniform(3, 6)
         stage.let_pass(chance.uniform(0, 1))
+        _wait_for_connection(stage, to, proxies)
         for proxy in proxies:
             proxy.delay(late_s)
         try:
@@ -46,6 +47,7 @@ def cut(links: Links) -> Callable[[FaultTargets, random.Random], None]:
     def fault(stage: FaultTargets, chance: random.Random) -> None:
         to, proxies = links(stage)
         stage.let_pass(chance.uniform(0, 2))
+        _wait_for_connection(stage, to, proxies)
         count = sum(proxy.connections for proxy in proxies)
         for proxy in proxies:
             proxy.cut()
@@ -61,6 +63,7 @@ def half_open(links: Links) -> Callable[[FaultTargets, random.Random], None]:
         to, proxies = links(stage)
         for_s = chance.uniform(3, 6)
         stage.let_pass(chance.uniform(0, 1))
+        _wait_for_connection(stage, to, proxies)
         for proxy in proxies:
             proxy.swallow()
         try:
@@ -70,6 +73,11 @@ def half_open(links: Links) -> Callable[[FaultTargets, random.Random], None]:
             _heal(proxies)
 
     return fault
+
+
+def _wait_for_connection(stage: FaultTargets, to: str, proxies: Sequence[Proxy]) -> None:
+    """Wait until there is one: a fault that hits nothing would count as one that was got over."""
+    stage.supervisor.wait(lambda: any(proxy.connections for proxy in proxies), f"a connection to {to}")
 
 
 def _heal(proxies: Sequence[Proxy]) -> None:

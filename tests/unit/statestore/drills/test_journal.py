@@ -20,7 +20,7 @@ from statestore.drills.journal import (
     read,
 )
 from statestore.drills.judge.findings import Verdict
-from statestore.errors import Damaged, InvalidInput, NotFound
+from statestore.errors import InvalidInput, NotFound
 from tests.unit.statestore.drills.journals import to_plain
 
 BEGAN = Began(
@@ -90,14 +90,14 @@ def test_a_last_line_that_was_cut_off_is_left_out(path: Path) -> None:
 def test_a_line_that_is_no_event_is_named(path: Path, line: str, what: str) -> None:
     Journal.create(path, BEGAN).close()
     path.write_text(path.read_text() + line + "\n")
-    with pytest.raises(Damaged, match=f"Line 2 of .*{what}|{what} of"):
+    with pytest.raises(InvalidInput, match=f"Line 2 of .*{what}|{what} of"):
         read(path)
 
 
 @pytest.mark.parametrize("text", ["", '{"t": 0, "event": "ended"}\n', '{"t": 0, "event": "began", "drill"'])
 def test_a_journal_begins_with_its_beginning(tmp_path: Path, text: str) -> None:
     (tmp_path / "journal").write_text(text)
-    with pytest.raises(Damaged, match="began"):
+    with pytest.raises(InvalidInput, match="began"):
         read(tmp_path / "journal")
 
 

@@ -25,7 +25,7 @@ from statestore.drills.chaos.job import DrillJobSettings, JobSpec
 from statestore.drills.chaos.plan import Family, make_plan, make_rounds
 from statestore.drills.chaos.supervisor import Launch, Supervisor
 from statestore.drills.journal import CheckEvent, Ended, Event, Sample, StateEvent, TransactionsEvent
-from statestore.drills.judge import rows
+from statestore.drills.judge import oracle, rows
 from statestore.drills.judge.findings import Account, Readers, Verdict
 from statestore.drills.judge.oracle import ReadProgress
 from statestore.drills.report.summary import summarize
@@ -55,6 +55,7 @@ class FakeDriver:
 
     made: list[FakeDriver]
     refuses = ""
+    forgets = 0  # keys of the state
 
     def __init__(self, settings: Any, log: Path, hear: Any) -> None:
         self.alive, self._hear, self._input = True, hear, Path(settings.input)
@@ -73,7 +74,8 @@ class FakeDriver:
         else:
             inputs = rows.read_input(self._input)
             found = rows.state(inputs, set(inputs["batch"]))
-            self.says(Word.STATE, spec.job, state=tuple((key, count, total) for key, (count, total) in found.items()))
+            state = tuple((key, count, total) for key, (count, total) in found.items())
+            self.says(Word.STATE, spec.job, state=state[self.forgets :])
 
     def says(self, word: Word, job: str, **fields: Any) -> None:
         self._hear(self, DriverEvents(word, job, **fields))
@@ -100,7 +102,7 @@ class FakeDriver:
 @pytest.fixture(autouse=True)
 def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeCluster]:
     cluster = FakeCluster(tmp_path / "cluster")
-    FakeDriver.made, FakeDriver.refuses = [], ""
+    FakeDriver.made, FakeDriver.refuses, FakeDriver.forgets = [], "", 0
 
     sampled = threading.Event()
 
@@ -195,6 +197,31 @@ def test_the_job_from_topic_to_topic_is_drained_stopped_and_accounted_for(
     assert "jobs with a backlog" not in {missing.what for missing in report.not_tested}
     names = ["copies from drill-copies-input to drill-copies", "drained", "accounted for", "over"]
     assert FakeEndToEnd.lines == names
+
+
+def test_a_state_that_lacks_a_key_is_told_to_the_judge(tmp_path: Path) -> None:
+    FakeDriver.forgets = 1
+    report = summarize(drill(tmp_path))
+    assert {job.job: job.account.state_equal for job in report.jobs if job.account} == {"rows": None, "sums": False}
+
+
+def test_later_transactions_end_before_a_job_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction that was left open shows its harm only then."""
+    order: list[str] = []
+    judge = oracle.judge
+
+    def judged(job: str, url: str, topic: str, *more: Any, **options: Any) -> tuple[Account, Readers]:
+        order.append(f"judged {topic}")
+        return judge(job, url, topic, *more, **options)
+
+    monkeypatch.setattr(chaos, "end_later_transactions", lambda url, topic: order.append(f"ended on {topic}"))
+    monkeypatch.setattr("statestore.drills.judge.oracle.judge", judged)
+    monkeypatch.setattr(chaos, "EndToEnd", FakeEndToEnd)
+    drill(tmp_path, end_to_end=True)
+    topics = [f"persistent://public/default/drill-{job}" for job in ("rows", "sums")]
+    copies = "ended on persistent://public/default/drill-copies"
+    assert order == [*(f"{word} {topic}" for topic in topics for word in ("ended on", "judged")), copies]
+    assert FakeEndToEnd.lines[-2:] == ["accounted for", "over"]
 
 
 def test_without_it_the_report_says_that_no_job_had_a_backlog(tmp_path: Path) -> None:

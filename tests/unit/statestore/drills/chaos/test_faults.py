@@ -20,7 +20,7 @@ from statestore.drills.chaos.faults import FAULTS, checkpoint
 from statestore.drills.chaos.feed import Feeder
 from statestore.drills.chaos.job import JobSpec
 from statestore.drills.chaos.supervisor import Running
-from statestore.drills.journal import CaughtUp, CheckEvent, Fault, PlannedFault, Recovered
+from statestore.drills.journal import CaughtUp, CheckEvent, Fault, PlannedFault, Recovered, StepEvent
 
 PARTS = {part.name: part for part in Plan(ClusterPorts(1, (2, 3, 4), (5, 6), (7, 8)), {}, "1m", False, 4).parts(Path())}
 
@@ -111,6 +111,8 @@ def stage(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             recorder.lines.append("FAULT")
         elif isinstance(event, CheckEvent):
             recorder.lines.append(f"{'passed' if event.passed else 'failed'}: {event.name}")
+        elif isinstance(event, StepEvent):
+            recorder.lines.append(f"step: {event.name}")
 
     class Cluster:
         def __getitem__(self, name: str) -> Any:
@@ -164,7 +166,19 @@ def test_a_member_that_ends_while_it_starts_is_started_once_more(
     with nullcontext() if failures < 3 else pytest.raises(LocalError, match="ended while starting"):
         lines(stage, recorder, "broker-kill")
         assert recorder.lines[-1].endswith("restart")
-    assert sum("is started once more" in line for line in recorder.lines) == 2
+    assert sum("which failed" in line for line in recorder.lines) == 2
+
+
+@pytest.mark.parametrize("kind", ["broker-kill", "broker-lost", "bookie-pause", "zookeeper-kill", "bookie-disk-full"])
+def test_a_member_that_has_ended_by_itself_is_started_before_a_fault_hits_it(
+    stage: FaultTargets, recorder: Recorder, kind: str
+) -> None:
+    for name in PARTS:
+        stage.cluster[name].__dict__["pid"] = None
+    done = [line for line in lines(stage, recorder, kind) if line != "time passes"]
+    name = done[0].split()[0]
+    assert done[:2] == [f"{name} restart", f"step: fault 3, kind: start {name}"]
+    assert done[2].startswith((f"{name} kill", f"{name} pause"))
 
 
 @pytest.mark.parametrize("kind", ["broker-pause", "bookie-pause", "zookeeper-pause", "driver-pause"])
@@ -186,13 +200,31 @@ def test_every_member_of_a_kind_is_met_by_some_seed(stage: FaultTargets, recorde
 def test_links_are_broken_together_and_heal(
     stage: FaultTargets, recorder: Recorder, link: str, names: list[str]
 ) -> None:
+    wait = "wait for a connection to " + ("ZooKeeper" if link == "state-link" else "both brokers")
     for kind, word in (("delay", "delay"), ("half-open", "swallow")):
         recorder.lines.clear()
-        done = [" ".join(line.split()[:2]) for line in lines(stage, recorder, f"{link}-{kind}")]
+        done = [
+            line if line == wait else " ".join(line.split()[:2]) for line in lines(stage, recorder, f"{link}-{kind}")
+        ]
         heal = [f"{name} heal" for name in names]
-        assert done[1:] == [*(f"{name} {word}" for name in names), "FAULT", "time passes", *heal]
+        assert done[1:] == [wait, *(f"{name} {word}" for name in names), "FAULT", "time passes", *heal]
     recorder.lines.clear()
-    assert lines(stage, recorder, f"{link}-cut")[1:] == [*(f"{name} cut" for name in names), "FAULT"]
+    assert lines(stage, recorder, f"{link}-cut")[1:] == [wait, *(f"{name} cut" for name in names), "FAULT"]
+
+
+@pytest.mark.parametrize("kind", ["cut", "delay", "half-open"])
+def test_a_link_is_broken_when_something_passes_through_it(stage: FaultTargets, recorder: Recorder, kind: str) -> None:
+    counts = iter([0, 0, 2, 2])
+
+    class Link:
+        connections = property(lambda self: next(counts))
+
+        def __getattr__(self, word: str) -> Any:
+            assert next(counts, None) in (2, None), "nothing passes yet"
+            return lambda *_: None
+
+    stage.state_link = Link()  # type: ignore[assignment]
+    lines(stage, recorder, f"state-link-{kind}")
 
 
 def test_a_bookie_with_a_full_disk_gets_its_own_settings_back(stage: FaultTargets, recorder: Recorder) -> None:

@@ -107,6 +107,21 @@ def test_each_round_of_a_standalone_drill_has_each_kind_and_each_boundary_of_a_c
     assert counts["commit-frame-cut"] == counts["commit-frame-half-open"] == FRAMES * rounds
 
 
+@pytest.mark.parametrize(
+    ("standalone", "faults", "says"),
+    [
+        (False, "broker,topic-move", r"^topic-move: this needs executors"),
+        (False, "topic,broker,commit", r"^topic, commit: this needs executors"),
+        (False, "planner-kill,driver", r"^planner-kill: this needs the job of --end-to-end"),
+        (True, "broker,driver-kill,zookeeper", r"^driver-kill, zookeeper: this is not possible with --standalone"),
+    ],
+)
+def test_what_is_impossible_is_not_left_out_in_silence(standalone: bool, faults: str, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        (make_rounds if standalone else make_plan)(5, 7, parse_faults(faults))
+    assert make_rounds(5, 7) if standalone else make_plan(5, 7), "who asks for nothing gets what there is"
+
+
 def test_a_drill_does_what_its_jobs_can_suffer() -> None:
     with pytest.raises(InvalidInput, match=r"topic: this needs executors on a cluster. Add --standalone"):
         make_plan(5, 7, [Family.TOPIC])

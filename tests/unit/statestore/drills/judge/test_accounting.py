@@ -46,9 +46,9 @@ def errors(found: Account) -> dict[str, int]:
 
 def balanced(found: Account) -> bool:
     """Every row read is either one that is due, one of a batch under way, a copy, or one that no batch has."""
-    return found.found == found.attempted - (found.attempted - found.committed) - found.lost + (
-        found.duplicated + found.unexpected
-    )
+    wrong = (found.lost, found.duplicated, found.unexpected)
+    lost, duplicated, unexpected = (count or 0 for count in wrong)
+    return None not in wrong and found.found == found.committed - lost + duplicated + unexpected
 
 
 PLACES = st.tuples(st.integers(0, PARTITIONS - 1), st.sampled_from(NUMBERS))
@@ -170,12 +170,15 @@ def test_a_reader_that_did_not_come_to_the_end_leaves_it_unknown() -> None:
     found = account("rows", ALL, reading(rows, shortfall="partition-1 gave nothing for 30 s."))
     assert (found.verdict, errors(found)) == (Verdict.UNKNOWN, {})
     assert found.reason == "the last reader did not read to the end: partition-1 gave nothing for 30 s."
+    assert {getattr(found, kind) for kind in KINDS} == {None}, "nothing was found, and nothing is known"
+    assert not found.is_exact()
 
 
 def test_what_is_wrong_for_sure_is_a_fail_even_without_the_end() -> None:
     rows = {name: rows[:7] + rows[:1] for name, rows in right().items()}
     found = account("rows", ALL, reading(rows, shortfall="The broker is gone."))
     assert (found.verdict, errors(found)) == (Verdict.FAIL, {"duplicated": 3})
+    assert (found.lost, found.unexpected) == (None, None)
     assert found.reason.endswith("The broker is gone.")
 
 
@@ -198,6 +201,8 @@ def test_a_reader_that_is_further_on_one_partition_than_on_another_sees_no_torn_
     found = account("rows", ALL, reading(right()), [early])
     assert (found.verdict, errors(found)) == (Verdict.UNKNOWN, {})
     assert found.reason == "reader 1 did not read to the end: It was stopped."
+    assert (found.lost, found.duplicated, found.torn) == (0, 0, None), "another may have seen a torn batch"
+    assert live_findings("rows", ALL, reading(right()), [early]).torn is None
 
 
 def test_readers_that_came_to_the_end_are_part_of_a_pass() -> None:

@@ -194,6 +194,21 @@ def test_a_reading_that_fell_short_proves_no_loss() -> None:
     in_doubt = placed(CopyOutcome.COMMITTED, CopyOutcome.IN_DOUBT)
     found = judged(in_doubt, short, input_shortfall="held up")
     assert (found.verdict, errors(found)) == (Verdict.UNKNOWN, {}), "the input may have had them"
+    assert {getattr(found, kind) for kind in KINDS} == {None}
+
+
+@given(PLACES)
+def test_half_an_input_proves_no_second_copy(place: tuple[str, int]) -> None:
+    """A writer without a receipt sends a row again: the copy may lie where the reader of the input has not come to."""
+    both, one = right(), right()[place[0]][place[1]]
+    both[place[0]].append(one)
+    found = judged(both, right(), input_shortfall="held up")
+    assert (found.verdict, errors(found), found.duplicated) == (Verdict.UNKNOWN, {}, None)
+    assert judged(both, both).verdict is Verdict.PASS
+
+
+def test_whose_rows_do_not_name_a_batch_has_no_count_of_torn_ones() -> None:
+    assert judged(right()).torn is None
 
 
 @pytest.mark.parametrize("outcome", [CopyOutcome.COMMITTED, CopyOutcome.ABORTED])

@@ -30,10 +30,11 @@ from statestore.drills.journal import (
     Sample,
     Targets,
 )
+from statestore.drills.judge.findings import Verdict
 from statestore.drills.report.report import page as page_data
 from statestore.drills.report.report import render, write_report
 from statestore.drills.report.summary import DrillReport, summarize
-from statestore.errors import Damaged, InvalidInput, NotFound
+from statestore.errors import InvalidInput, NotFound
 from tests.unit.statestore.drills import journals
 from tests.unit.statestore.drills.report.page import Page
 
@@ -130,6 +131,21 @@ def test_an_interrupted_drill_claims_no_zero_that_was_not_counted() -> None:
     assert "Rows lost not counted" in page.words
     assert "Planned and not done, 25 of 30 faults: " in page.words
     assert "No account was written." in page.words
+
+
+def test_what_a_reader_that_fell_short_did_not_find_is_not_called_nothing() -> None:
+    """It may have read all but the last row of a batch, or all but the second copy of one."""
+    short = {name: None for name in ("lost", "duplicated", "unexpected", "out_of_order", "torn")}
+    events: list[Event] = []
+    for event in journals.chaos(9):
+        if isinstance(event, AccountEvent):
+            event = replace(event, verdict=Verdict.UNKNOWN, reason="It fell short.", **short)  # type: ignore[arg-type]
+        events.append(replace(event, torn=None) if isinstance(event, ReadersEvent) else event)
+    page = page_of(events)
+    assert page.words.count("not counted") >= 5 + 2 * 5
+    assert "Rows lost not counted" in page.words
+    assert "0 rows lost" not in page.words
+    assert "not all of them to the end: torn batches were not counted" in page.words
 
 
 def test_counts_of_some_jobs_say_so() -> None:
@@ -323,8 +339,17 @@ def test_what_can_not_be_written_or_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         write_report(tmp_path / "none", tmp_path / "a.html", tmp_path / "a.json")
     journal.write_text("{}\n")
-    with pytest.raises(Damaged):
+    with pytest.raises(InvalidInput, match=r"is not an event of a drill"):
         write_report(journal, tmp_path / "a.html", tmp_path / "a.json")
+
+
+def test_page_and_numbers_are_two_files(tmp_path: Path) -> None:
+    journal = journals.write(tmp_path / "drill.jsonl", journals.rehearsal())
+    same = str(tmp_path / "report")
+    done = CliRunner().invoke(typer_app, ["drill-report", str(journal), "--html", same, "--json", same])
+    assert isinstance(done.exception, InvalidInput)
+    assert "Name two files" in str(done.exception)
+    assert list(tmp_path.iterdir()) == [journal]
 
 
 @pytest.mark.parametrize(("name", "code"), [("chaos", 0), ("failed", 1), ("interrupted", 3)])

@@ -28,7 +28,7 @@ from statestore.drills.journal import (
 )
 from statestore.drills.judge.findings import Verdict
 from statestore.drills.report.summary import DrillReport, summarize
-from statestore.errors import Damaged
+from statestore.errors import InvalidInput
 
 KIND = "kill-driver"
 
@@ -45,7 +45,12 @@ def began(faults: int = 0, drill: DrillKind = "chaos") -> Began:
 
 
 def account(
-    job: str = "rows", verdict: Verdict = Verdict.PASS, *, lost: int = 0, duplicated: int = 0, torn: int = 0
+    job: str = "rows",
+    verdict: Verdict = Verdict.PASS,
+    *,
+    lost: int | None = 0,
+    duplicated: int = 0,
+    torn: int | None = 0,
 ) -> AccountEvent:
     return AccountEvent(
         job,
@@ -118,6 +123,28 @@ def test_without_an_account_no_zero_is_claimed() -> None:
     assert "UNKNOWN: no row counted. The drill was interrupted: no reason is known." in report.summary.sentence
 
 
+def test_what_was_not_counted_in_a_job_is_no_zero() -> None:
+    short: list[Event] = [
+        account("a", lost=2),
+        account("b", Verdict.UNKNOWN, lost=None, torn=None),
+        ReadersEvent("a", 2, 0),
+    ]
+    summary = summarize([began(), *short, ReadersEvent("b", 2, 0), Ended()]).summary
+    assert (summary.lost, summary.torn, summary.unexpected) == (2, 0, 0)
+    assert summary.counted_in == {"lost": 1, "duplicated": 2, "torn": 1, "unexpected": 2, "out_of_order": 2}
+    assert "2 rows lost in 1 of 2 jobs, 0 duplicated, 0 unexpected, 0 out of order, 0 torn" in summary.sentence
+    summary = summarize([began(), *short[1:2], ReadersEvent("b", 2, None), Ended()]).summary
+    assert (summary.lost, summary.torn, summary.duplicated) == (None, None, 0)
+    assert "0 duplicated, 0 unexpected, 0 out of order (not counted: rows lost, torn batches)" in summary.sentence
+
+
+@pytest.mark.parametrize(("readers", "torn"), [(ReadersEvent("rows", 3, 2), 2), (ReadersEvent("rows", 3, 0), None)])
+def test_without_an_account_readers_prove_torn_batches_and_not_that_there_are_none(
+    readers: ReadersEvent, torn: int | None
+) -> None:
+    assert summarize([began(), JOB, readers, Ended(interrupted=True)]).summary.torn == torn
+
+
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
@@ -171,6 +198,23 @@ def test_percentiles_are_times_that_were_seen_for_each_kind_and_for_all() -> Non
     assert (summary.by_kind["cut"].recover_s.p50, summary.by_kind["cut"].recover_s.p95) == (15, 20)
 
 
+@pytest.mark.parametrize(
+    ("open_faults", "waited", "kept"),
+    [
+        (1, 5, {"recover_s": True}),  # 95 of 100 are in time, whatever becomes of the other one
+        (2, 5, {}),
+        (2, 10.1, {"recover_s": False}),
+    ],
+)
+def test_a_fault_without_a_recovery_counts_as_long_as_it_has_lasted(
+    open_faults: int, waited: float, kept: dict[str, bool]
+) -> None:
+    done = [one for n in range(20 - open_faults) for one in fault(n, n, 1)]
+    left = [one for n in range(open_faults) for one in fault(100 + n, 100, None)]
+    summary = summarize([began(), *done, *left, Ended(t=100 + waited)]).summary
+    assert (summary.recover_s.p95, summary.within_targets) == (1, kept)
+
+
 def test_without_a_recovery_there_is_no_percentile() -> None:
     summary = summarize([began(), *fault(1, 1, None), Ended()]).summary
     assert (summary.recover_s.p50, summary.recover_s.p95, summary.within_targets) == (None, None, {})
@@ -220,5 +264,5 @@ def test_the_json_has_all_that_the_journal_has() -> None:
 def test_events_without_a_beginning_are_no_drill() -> None:
     wrong: list[list[Event]] = [[], [Ended()], [Ended(), began()]]
     for events in wrong:
-        with pytest.raises(Damaged, match="began"):
+        with pytest.raises(InvalidInput, match="began"):
             summarize(events)
