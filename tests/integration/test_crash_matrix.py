@@ -194,6 +194,7 @@ def crash_at_least_once_at(pulsar: Any, make_topic: Any, folder: Path, points: S
         most += may.stop - 1
     run_to_end(job)
     result = account_for(pulsar.service_url, topic, files, ROWS)
+    assert result.duplicated is not None, result
     assert (result.lost, result.unexpected, result.found) == (0, 0, files * ROWS + result.duplicated), result
     assert least <= result.duplicated <= most, result
 

@@ -115,6 +115,7 @@ def test_without_a_transaction_a_task_that_lost_its_python_worker_writes_again(
         assert Path(job.fault_folder, "killed").exists()
         assert driver.metrics()["attempts"] == driver.metrics()["committed"] == FILES
     result = account_for(job.service_url, job.topic, FILES, ROWS)
+    assert result.duplicated is not None, result
     assert (result.lost, result.unexpected) == (0, 0)
     assert 0 < result.duplicated == result.found - FILES * ROWS
 

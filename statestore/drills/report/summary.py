@@ -244,7 +244,7 @@ def _wrong(events: Sequence[Event]) -> Iterator[str]:
             yield f"Job {account.job}: {account.reason}"
     for seen in _of(ReadersEvent, events):
         if seen.torn:
-            yield f"Job {seen.job}: readers saw {seen.torn} torn batches while it ran: {', '.join(seen.offenders)}."
+            yield f"Readers of job {seen.job} saw {seen.torn} torn batches while it ran: {', '.join(seen.offenders)}."
     for check in _of(CheckEvent, events):
         if not check.passed:
             yield f"Check failed: {check.name}. {check.detail}".rstrip()
