@@ -19,7 +19,8 @@ class HeldUp(TypedDict):
     """A partition whose readers wait.
 
     Attributes:
-        state: "waiting": a coordinator has the transaction open; "frozen": no coordinator knows it any longer.
+        state: "waiting": a coordinator has the transaction open; "frozen": no coordinator knows it any longer;
+            "unrecovered": a policy keeps the broker from finding out which transactions are open.
         transaction: the transaction that readers wait for; null where it is not known.
         age_s: for how many seconds it is open; null where that is not known, as the next two.
         opened_ms: when it was opened, in milliseconds since 1970.

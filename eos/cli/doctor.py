@@ -49,7 +49,8 @@ def doctor(
     Waiting: a coordinator has the transaction open. The batch, the sink's next driver, `eos sink abort` or the time-out
     ends it. Frozen: no coordinator knows it any longer. --heal ends empty transactions there until the broker
     discards it. Without --accept-loss it does so only where a sink's control log proves that the batch is not
-    committed. Control logs of the topics' namespaces are read, and of --namespace.
+    committed. Control logs of the topics' namespaces are read, and of --namespace. Unrecovered: a policy keeps the
+    broker from finding out which transactions are open. Readers wait until you change the policy.
 
     --preflight looks at this machine, the brokers, the control topic of --sink in --namespace, and the TOPICS.
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from eos.doctor.check import Check, care, good, unknown
 from eos.errors import InvalidInput, NetworkError, Unanswered
-from eos.preflight.recovery import danger
+from eos.preflight.recovery import danger, unreadable_snapshots
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.version import PULSAR
@@ -33,6 +33,7 @@ def brokers(client: Client, admin: Admin, namespace: str) -> Iterator[Check]:
         yield good(about, "The broker recovers topics in one thread.")
     else:
         yield (care if told.certain else unknown)(about, told.text)
+    yield subscription_types(admin, namespace)
     yield clock(admin.clock_ahead_s())
     yield from coordinators(client, admin, settings)
     yield auto_creation(settings, _override(admin, namespace))
@@ -46,6 +47,18 @@ def broker_version(version: str) -> Check:
         return good(about, f"Pulsar {version}: every test runs with this version.")
     tried = "was tried in part only" if whole is False else "was not tried"
     return unknown(about, f"Pulsar {version}: this version {tried}, see docs/reference/versions.md.")
+
+
+def subscription_types(admin: Admin, namespace: str) -> Check:
+    """Say whether a "tenant/namespace" lets brokers read what they need to recover its topics."""
+    about = f"subscription types of {namespace}"
+    try:
+        refused = unreadable_snapshots(admin, namespace)
+    except NetworkError as error:
+        return unknown(about, f"Which types of subscriptions {namespace} allows is not told: {error}")
+    if refused:
+        return care(about, refused)
+    return good(about, f"No policy of {namespace} refuses Exclusive subscriptions, which brokers and sinks need.")
 
 
 def clock(ahead_s: float | None) -> Check:

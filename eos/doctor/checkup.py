@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from eos.commit.control_topic import control_topic_in
-from eos.doctor.brokers import brokers
+from eos.doctor.brokers import brokers, subscription_types
 from eos.doctor.check import Check, CheckVerdict, care, good, not_told, unknown
 from eos.doctor.deletion_policies import Kept, keeping, keeping_of
 from eos.doctor.machine import machine
@@ -24,7 +24,7 @@ from eos.errors import AuthorizationUnknown, NetworkError, Refused, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.admin_requests import FORBIDDEN
 from eos.pulsar.net.client import Client
-from eos.pulsar.protocol.topics import physical_topics
+from eos.pulsar.protocol.topics import namespace_of, physical_topics
 
 _NOT_ALLOWED = ("AuthorizationError", "AuthenticationError")
 _NO_TRANSACTIONS: Final = "not configured with transactionCoordinatorEnabled=true"
@@ -76,6 +76,8 @@ def job_needs(
     yield from machine()
     yield from brokers(client, admin, namespace)
     yield number_of_topics(admin, namespace)
+    for other in sorted({namespace_of(topic) for topic in topics} - {namespace}):
+        yield subscription_types(admin, other)
     if sink is not None:
         yield from _control_topic(client, admin, sink, control_topic_in(namespace, sink), kept)
     for topic in topics:

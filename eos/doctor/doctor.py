@@ -1,6 +1,6 @@
 """Finding the partitions whose readers are held up, and by what; freeing those that no transaction will ever free.
 
-Readers of a partition get what lies before its first open transaction. Two things look alike from their side:
+Readers of a partition get what lies before its first open transaction. Three things look alike from their side:
 
 - waiting: a coordinator has the transaction open. It ends with its batch, by its sink's successor, by `eos sink abort`,
   or by its time-out.
@@ -9,6 +9,8 @@ Readers of a partition get what lies before its first open transaction. Two thin
   carries the low watermark below which the broker aborts what it finds (TopicTransactionBuffer.handleLowWaterMark); a
   transaction that is still open in that coordinator holds the watermark back. The sink's next batch there does it, and
   so does an empty transaction, which is how `heal` does it.
+- unrecovered: the broker cannot find out which transactions are open, since a policy refuses its own reader. Readers
+  wait for all that the partition has, until the policy is changed.
 
 Healing a partition on which the transaction was *committed* hides its rows from every new reader: the broker filters
 aborted transactions by their id. Nothing can prevent that any longer, so the command says so, and does it only on
@@ -28,7 +30,8 @@ from eos.commit.control_topic import abort_command
 from eos.commit.retry import Retry
 from eos.commit.transaction import ask, open_transaction
 from eos.doctor.traces import Trace, Traces, read_traces
-from eos.errors import ConnectionLost, NetworkError, Refused, TopicMissing, Unanswered
+from eos.errors import ConnectionLost, NetworkError, Refused, RefusedForGood, TopicMissing, Unanswered
+from eos.preflight.recovery import unreadable_snapshots
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.transaction_stats import Buffer, OpenTransaction
@@ -44,6 +47,12 @@ _PAUSE_S = 0.1
 SILENT: Final = (Unanswered, ConnectionLost)
 """The errors of a partition that gives no answer."""
 
+_RECOVERING: Final = (
+    "it is still recovering them. Ask again in a minute. If it is still at it then, look into the broker's log for "
+    '"while recovering the transaction buffer", which names the topics that it cannot recover, and why'
+)
+"""The end of a refusal."""
+
 _SILENT_IN_A_ROW: Final = 3
 """So many partitions in a row without an answer, each of which may cost a time-out, and no other one is asked."""
 
@@ -52,11 +61,16 @@ class NotAsked(Unanswered):
     """The partitions before this one gave no answer, so nothing was asked about it."""
 
 
+class Unrecovered(RefusedForGood):
+    """A policy keeps the broker from recovering the transactions of a partition. The advice names the policy."""
+
+
 class ReaderState(StrEnum):
     """Why readers of a partition wait."""
 
     WAITING = "waiting"
     FROZEN = "frozen"
+    UNRECOVERED = "unrecovered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +87,7 @@ class Finding:
         unread: sinks whose control logs could not be read to their ends, where no other log tells whether the
             transaction is committed.
         not_told: why the broker could not read the entry that holds it; "" where it could.
+        policy: which policy keeps an unrecovered partition so, and the command that changes it; "" in other states.
     """
 
     partition: str
@@ -83,6 +98,7 @@ class Finding:
     age_s: float | None = None
     unread: tuple[str, ...] = ()
     not_told: str = ""
+    policy: str = ""
 
     def lasts(self, older_than_s: float) -> bool:
         """Whether readers wait for something that is not known to be younger."""
@@ -97,6 +113,8 @@ class Finding:
     @property
     def remedy(self) -> str:
         """The remedy, in words."""
+        if self.state is ReaderState.UNRECOVERED:
+            return self.policy
         if self.state is ReaderState.WAITING:
             return self._end
         if not self.loses_rows:
@@ -169,6 +187,7 @@ class Doctor:
     log_namespaces: tuple[str, ...] = ()
     note: Callable[[str], None] = lambda said: None
     _traces: dict[str, Traces] = field(default_factory=dict)
+    _policies: dict[str, str | None] = field(default_factory=dict)
 
     def namespace(self, namespace: str) -> list[str]:
         """The partitions of every topic of a "tenant/namespace", control topics too."""
@@ -183,7 +202,8 @@ class Doctor:
         """Find those of these physical topics whose readers are held up.
 
         Readers wait for every batch that is being written, so the young ones are the healthy ones: see `Finding.lasts`.
-        A topic that no broker has loaded has no readers, and is passed over.
+        A topic that no broker has loaded has no readers, and is passed over, unless it could not be recovered: a broker
+        closes such a topic again and again.
 
         Args:
             partitions: the physical topics.
@@ -194,6 +214,7 @@ class Doctor:
         """
         if failed is not None:
             failed.clear()
+        self._policies.clear()
         opened = {one.txn: one for one in self.admin.open_transactions()}
         found = []
         silent = 0
@@ -204,6 +225,9 @@ class Doctor:
             try:
                 found.append(self._look_at(partition, opened))
                 silent = 0
+            except Unrecovered as never:
+                found.append(Finding(partition, ReaderState.UNRECOVERED, None, None, None, policy=never.advice))
+                silent = 0
             except NetworkError as error:
                 if failed is None:
                     raise
@@ -213,7 +237,7 @@ class Doctor:
                     self.note(f"No answer about the readers of {partition}: {error}")
         # The logs are read when it is known which transactions have ended: a MARKER may come until then.
         self._traces.clear()
-        return [self._traced(one) for one in found if one is not None]
+        return [one if one.policy else self._traced(one) for one in found if one is not None]
 
     def heal(self, finding: Finding, *, accept_loss: bool = False) -> bool:
         """Free a frozen partition, also from what has frozen it besides the transaction that was found.
@@ -252,6 +276,7 @@ class Doctor:
                 return None
             txn, not_told = self._holder(partition, buffer.readable_to)
         except TopicMissing:
+            self._check_recovery(partition, "not loaded")
             return None
         if txn is None:  # the look has taken a while: what is open may have changed
             known, open_here = None, any(partition in one.partitions for one in self.admin.open_transactions())
@@ -265,13 +290,25 @@ class Doctor:
         return Finding(partition, state, txn, known, None, age_s, not_told=not_told)
 
     def _buffer(self, partition: str) -> Buffer:
-        """Return what the broker knows of the transactions on a partition. Raises Refused while it recovers them."""
+        """Return what the broker knows of the transactions on a partition.
+
+        Raises Refused while it recovers them, and Unrecovered where it never will.
+        """
         buffer = self.admin.buffer(partition)
         if not buffer.known:
-            raise Refused(
-                f"look at the transactions of {partition}", buffer.state, "it is still recovering them. Ask again soon"
-            )
+            self._check_recovery(partition, buffer.state)
+            raise Refused(_asked(partition), buffer.state, _RECOVERING)
         return buffer
+
+    def _check_recovery(self, partition: str, state: str) -> None:
+        """Raise Unrecovered where a policy keeps brokers from recovering a partition that none of them has ready."""
+        namespace = namespace_of(partition)
+        if namespace not in self._policies:
+            self._policies[namespace] = None
+            with suppress(Refused):  # who may not ask for policies is told that the recovery may go on
+                self._policies[namespace] = unreadable_snapshots(self.admin, namespace)
+        if policy := self._policies[namespace]:
+            raise Unrecovered(_asked(partition), state, "", policy)
 
     def _traced(self, finding: Finding) -> Finding:
         """Return a finding with what control logs say of its transaction."""
@@ -331,6 +368,10 @@ class Doctor:
         if namespace not in self._traces:
             self._traces[namespace] = read_traces(self.client, self.admin, namespace)
         return self._traces[namespace]
+
+
+def _asked(partition: str) -> str:
+    return f"look at the transactions of {partition}"
 
 
 def summary(finding: Finding) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Whether a broker recovers topics in a way that shows readers what was never committed.
+"""Whether a broker can recover topics, and whether it does so in a way that shows readers what was never committed.
 
 When a broker loads a topic it reads from the namespace's `__transaction_buffer_snapshot` how far the topic's
 transactions had come, and then the topic from there. All topics of a namespace share one reader of it and one map of
@@ -7,6 +7,10 @@ thread that looks while another decodes the last entry finds no snapshot, and ta
 transaction: the rows of open and aborted transactions become readable, and an abort that comes later is answered with
 success and changes nothing. Two threads that wait for the same last entry hold their topics up for 30 s, which is how
 often it was seen. With one thread neither can happen. docs/why/one-recovery-thread.md has the measurements.
+
+The broker's reader is a reader like any other, and its subscription is Exclusive. A namespace without that type refuses
+it. The broker tries for 30 s, closes the topic, and begins again as the next client comes, for as long as the policy
+stands. That holds for topics that never had a transaction, too. It does not hold for a policy of the topic itself.
 """
 
 from __future__ import annotations
@@ -23,6 +27,9 @@ SETTING: Final = "numTransactionReplayThreadPoolSize"
 RACE_SEEN: Final = ("4.0.0", "4.2.4", "5.0.0-M1")
 """The versions of Pulsar whose class `TableView` was seen to have the race: by tests/contract/SnapshotRace.java, with
 the broker's own class."""
+
+_EXCLUSIVE: Final = "Exclusive"
+"""The type of a reader's subscription."""
 
 _RACE_UP_TO: Final = (4, 2, 4)
 """Releases before this one are taken for racing too: the class was there without a lock before."""
@@ -66,6 +73,23 @@ def danger(admin: Admin) -> Danger | None:
         "topic with transactions for a new one, and readers get rows of transactions that were open or aborted. Set "
         f"{SETTING}=1 in broker.conf of each broker, and restart them.",
         certain=True,
+    )
+
+
+def unreadable_snapshots(admin: Admin, namespace: str) -> str | None:
+    """Say which policy keeps brokers from recovering the topics of a "tenant/namespace"; None where none does.
+
+    Raises NetworkError where that can't be known.
+    """
+    types = admin.subscription_types(namespace)
+    if not types or _EXCLUSIVE in types:
+        return None
+    return (
+        f"{namespace} allows only subscriptions of the type {' or '.join(types)}. To recover a topic that it loads, a "
+        f"broker reads {namespace}/__transaction_buffer_snapshot by an Exclusive subscription, and is refused. So "
+        "readers of the topic get nothing, whatever their type, and topics of other namespaces may wait for that "
+        "broker for 30 s each time. Allow Exclusive with pulsar-admin namespaces set-subscription-types-enabled "
+        f"--types {','.join((_EXCLUSIVE, *types))} {namespace}. Brokers then recover the topics by themselves"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,9 @@ import pytest
 from eos.commit.control_topic import HOLD
 from eos.commit.owner import Owner
 from eos.config import Cluster
+from eos.doctor.doctor import Doctor, ReaderState
 from eos.errors import NetworkError, RefusedForGood
+from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.source.batch_plan import batch_ranges
 from eos.source.brokers import PulsarBrokers
@@ -52,6 +54,14 @@ def refusal(used: Callable[[], object]) -> str:
     except NetworkError:
         pass
     return ""
+
+
+def rows_or_none(given: Mapping[str, str]) -> list[str]:
+    """Return the rows of a topic; none while its policy has not come to it."""
+    try:
+        return table(parse_options(given, "batch"))
+    except NetworkError:
+        return []
 
 
 def table(options: SourceOptions) -> list[str]:
@@ -145,6 +155,13 @@ def test_the_types_that_a_namespace_allows_are_used_or_the_missing_ones_named(
         ):
             with pytest.raises(RefusedForGood, match=words):
                 used()
+        with Admin(pulsar.admin_url) as asked:
+            doctor = Doctor(client, asked)
+            (found,) = doctor.look([topic])
+            assert (found.state, f"type {allowed[0]}." in found.remedy) == (ReaderState.UNRECOVERED, True)
+            put(admin, "subscriptionTypesEnabled", ["Exclusive", *allowed])
+            assert set(until(lambda: rows_or_none(given), "the broker recovers the topic by itself")) == {"row"}
+            until(lambda: doctor.look([topic], {}) == [], "the broker recovers the topic by itself")
         return
     assert set(table(parse_options(given, "batch"))) == {"row"}
     assert set(stream(parse_options(given | stream_of, "stream"))) == {"row"}

@@ -50,12 +50,12 @@ def test_what_needs_care_is_told_and_the_rest_is_good(
     coordinator = sink.owner.coordinator()
     opened = [coordinator.new_transaction(600_000) for _ in range(8)]
     machine = {"Python and Spark", "pyarrow", "pulsar-client", "CRC32C", "Python of workers"}
-    well = machine | {"Pulsar", "clocks", "number of topics", "owner of rows"}
+    well = machine | {"Pulsar", "subscription types of public/default", "clocks", "number of topics", "owner of rows"}
     amiss = {"recovery of topics", "coordinators", "creation of topics", "log of rows", "rows of rows"}
     assert verdicts() == dict.fromkeys(well, "good") | dict.fromkeys(amiss, "take care")
     told = eos(pulsar, "doctor").output
     assert f"Coordinator {coordinator.index} has 8 transactions open" in told
-    assert "14 things looked at: 9 good, 5 to take care of" in told
+    assert "15 things looked at: 10 good, 5 to take care of" in told
     assert eos(pulsar, "doctor", "--readers").exit_code == 0
     before = eos(pulsar, "doctor", "--preflight", "--sink", "new", "--json", "rows", "nowhere")
     found = {one["about"]: one["verdict"] for one in json.loads(before.stdout)["checks"]}

@@ -126,6 +126,10 @@ class Admin(AdminRequests):
         found: dict[str, Any] | None = self._json(f"v2/namespaces/{namespace}/autoTopicCreation")
         return found
 
+    def subscription_types(self, namespace: str) -> tuple[str, ...]:
+        """Return the types of subscriptions that a "tenant/namespace" allows; none: those that its broker does."""
+        return tuple(sorted(self._json(f"v2/namespaces/{namespace}/subscriptionTypesEnabled") or ()))
+
     def keeping(self, topic: str) -> TopicPolicies:
         """Return the effective policies of a topic, or of the one that a partition belongs to."""
         retention = self._policy(topic, "retention") or {}

@@ -69,12 +69,18 @@ def open_transaction_of(stats: dict[str, Any]) -> OpenTransaction:
     )
 
 
-def buffer_of(stats: dict[str, Any], internal: dict[str, Any]) -> Buffer:
-    """Read what a broker says of the transactions on a partition. Args: of its buffer; its internal stats."""
+def buffer_of(stats: dict[str, Any] | None, internal: dict[str, Any]) -> Buffer:
+    """Read what a broker says of the transactions on a partition.
+
+    Args: of its buffer, None: it has none, as the broker's own topics; its internal stats.
+    """
+    last = _position(internal["lastConfirmedEntry"])
+    if stats is None:
+        return Buffer("NoSnapshot", last, last, 0)
     return Buffer(
         state=stats["state"],
         readable_to=_position(stats["maxReadPosition"]),
-        last=_position(internal["lastConfirmedEntry"]),
+        last=last,
         ongoing=stats["ongoingTxnSize"],
     )
 

@@ -206,7 +206,8 @@ ANSWERS: Final = (
         RefusedForGood,
         "The namespace or the topic allows only some types of subscriptions, and readers, sinks "
         "and queries need Exclusive. Allow it: pulsar-admin namespaces "
-        "set-subscription-types-enabled --types Exclusive,Failover,… NAMESPACE",
+        "set-subscription-types-enabled --types Exclusive,Failover,… NAMESPACE. If the topic has a policy of its own, "
+        "allow it there: pulsar-admin topicPolicies set-subscription-types-enabled --types Exclusive,Failover,… TOPIC",
     ),
     Answer(
         "NotAllowedError",

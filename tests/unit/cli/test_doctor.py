@@ -129,6 +129,20 @@ def test_a_partition_that_a_policy_keeps_from_telling_needs_care(monkeypatch: py
     assert (done.exit_code, found["verdict"], "Remove the policy" in found["said"]) == (1, "take care", True)
 
 
+@pytest.mark.parametrize("words", [(), ("--readers",), ("rows",), ("--heal",)])
+def test_readers_that_wait_until_a_policy_changes_are_held_up(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = Fails({ROWS: [Buffer("Initializing", MessageId(-1, -1), MessageId(5, 9), 0)]}, types=("Shared",))
+    done = asked(monkeypatch, admin, *words, "--json")
+    told = json.loads(done.stdout)
+    assert (done.exit_code, [one["state"] for one in told["held_up"]]) == (1, ["unrecovered"])
+    assert not [one for one in told["checks"] if one["about"] != "clocks"]
+    assert "1 held up." in asked(monkeypatch, admin, *words).output
+    admin.types = Refused("GET", "403", "no permission")
+    assert asked(monkeypatch, admin, *words).exit_code == 3
+
+
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("words", [(), ("--heal",)])
 def test_brokers_that_hang_are_not_waited_for_once_for_each_partition(

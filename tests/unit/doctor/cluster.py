@@ -43,6 +43,13 @@ class FakeAdmin:
     threads: str = "1"
     drivers: tuple[str, ...] = ()
     deleted: list[str] = field(default_factory=list)
+    types: tuple[str, ...] | Refused = ()
+
+    def subscription_types(self, namespace: str) -> tuple[str, ...]:
+        assert namespace == "public/default"
+        if isinstance(self.types, Refused):
+            raise self.types
+        return self.types
 
     def delete(self, topic: str) -> None:
         self.deleted.append(topic)

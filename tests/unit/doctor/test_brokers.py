@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from eos.doctor.brokers import auto_creation, broker_version, brokers, clock, coordinators
+from eos.doctor.brokers import auto_creation, broker_version, brokers, clock, coordinators, subscription_types
 from eos.doctor.check import CheckVerdict
 from eos.errors import InvalidInput, Refused, Unanswered
 from eos.pulsar.net.admin import Admin
@@ -23,6 +23,13 @@ class FakeAdmin:
 
     told: dict[str, str] | None
     states: dict[int, Any] = field(default_factory=dict)
+    types: tuple[str, ...] | Refused = ()
+
+    def subscription_types(self, namespace: str) -> tuple[str, ...]:
+        assert namespace == "public/default"
+        if isinstance(self.types, Refused):
+            raise self.types
+        return self.types
 
     def version(self) -> str:
         return "4.2.4"
@@ -139,6 +146,20 @@ def test_whether_a_new_sinks_control_topic_is_made(settings: Any, override: Any,
     assert (found.verdict, said in found.said) == (verdict, True), found
 
 
+@pytest.mark.parametrize(
+    ("types", "verdict", "said"),
+    [
+        ((), "good", "No policy of public/default refuses"),
+        (("Exclusive", "Shared"), "good", "No policy of public/default refuses"),
+        (("Shared",), "take care", "--types Exclusive,Shared public/default"),
+        (FORBIDDEN, "can't be known", "only for superusers"),
+    ],
+)
+def test_whether_brokers_may_read_what_they_recover_topics_from(types: Any, verdict: str, said: str) -> None:
+    found = subscription_types(cast(Admin, FakeAdmin({}, types=types)), "public/default")
+    assert (found.verdict, said in found.said) == (verdict, True), found
+
+
 def test_who_is_no_superuser_is_told_what_cant_be_known() -> None:
     def verdicts(admin: FakeAdmin) -> dict[str, str]:
         found = brokers(cast(Client, FakeClient()), cast(Admin, admin), "public/default")
@@ -149,6 +170,7 @@ def test_who_is_no_superuser_is_told_what_cant_be_known() -> None:
     assert verdicts(FakeAdmin(None)) == {
         "Pulsar": "good",
         "recovery of topics": "can't be known",
+        "subscription types of public/default": "good",
         "clocks": "good",
         "coordinators": "can't be known",
         "creation of topics": "can't be known",

@@ -111,6 +111,20 @@ def test_a_job_that_has_all_it_needs_is_told_so_line_by_line() -> None:
     assert cluster.opened == [LOG, "closed", ROWS, "closed"]
 
 
+def test_the_namespaces_of_the_jobs_topics_are_looked_at_too() -> None:
+    """That of the control topic is among what counts of the brokers."""
+
+    class Refuses(Cluster):
+        def subscription_types(self, namespace: str) -> tuple[str, ...]:
+            return ("Shared",)
+
+    others = ["persistent://public/other/rows", "persistent://public/other/more"]
+    cluster = Refuses()
+    found = checkup.job_needs(cast(Client, cluster), cast(Admin, cluster), "public/default", None, [ROWS, *others])
+    types = {one.about: one.verdict for one in found if "types" in one.about}
+    assert types == {"subscription types of public/other": CheckVerdict.CARE}
+
+
 def test_a_job_that_only_reads_is_asked_for_no_right_to_write() -> None:
     cluster = Cluster({("producer", ROWS): NO_RIGHT})
     assert verdicts(cluster, sink=None) == dict.fromkeys(

@@ -133,6 +133,39 @@ def test_a_partition_whose_transactions_are_being_recovered_is_not_known_to_be_f
         doctor(FakeClient([]), FakeAdmin({ROWS: [recovering]})).heal(FROZEN)
 
 
+@pytest.mark.parametrize("recovering", [*UNSETTLED, None])
+def test_a_partition_that_a_policy_keeps_from_being_recovered_is_named_with_the_policy(
+    recovering: Buffer | None,
+) -> None:
+    """The broker tries, closes the topic, and tries again: at times no broker has it loaded."""
+
+    class Cluster(FakeAdmin):
+        def buffer(self, topic: str) -> Buffer:
+            if topic == ROWS and recovering is None:
+                raise TopicMissing(f"{ROWS} does not exist")
+            return super().buffer(topic)
+
+    admin = Cluster({ROWS: [recovering or FREE], LOG: [FREE]}, types=("Failover", "Shared"))
+    one = doctor(FakeClient([]), admin)
+    (found,) = one.look([ROWS, LOG])  # the log was recovered before the policy came
+    assert (found.partition, found.state, found.lasts(60), found.loses_rows) == (ROWS, "unrecovered", True, False)
+    assert "allows only subscriptions of the type Failover or Shared" in found.remedy
+    assert "set-subscription-types-enabled --types Exclusive,Failover,Shared public/default" in found.remedy
+    assert json.loads(json.dumps(summary(found)))["state"] == "unrecovered"
+    for allowed in ((), ("Exclusive",), refused("403")):
+        admin.types = allowed
+        failed: dict[str, NetworkError] = {}
+        assert one.look([ROWS, LOG], failed) == []
+        assert ("it is still recovering them" in str(failed.get(ROWS))) is (recovering is not None)
+        assert LOG not in failed
+
+
+def test_a_partition_that_is_never_recovered_is_not_called_healed() -> None:
+    for buffer in UNSETTLED:
+        with pytest.raises(Refused, match="set-subscription-types-enabled"):
+            doctor(FakeClient([]), FakeAdmin({ROWS: [buffer]}, types=("Shared",))).heal(FROZEN)
+
+
 def test_a_transaction_that_the_broker_does_not_name_is_told_by_those_that_are_open() -> None:
     stranger = doctor(FakeClient([]), FakeAdmin({ROWS: [HELD]}, behind=None, open=[opened()]))
     assert [one.state for one in stranger.look([ROWS])] == [ReaderState.WAITING]

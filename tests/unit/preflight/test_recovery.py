@@ -1,4 +1,4 @@
-"""What is said of a broker that recovers topics side by side, and of one that does not tell."""
+"""What is said of a broker that recovers topics side by side, that cannot recover them, or that does not tell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from eos.errors import Refused
-from eos.preflight.recovery import Danger, danger
+from eos.preflight.recovery import Danger, danger, unreadable_snapshots
 from eos.pulsar.net.admin import Admin
 
 
@@ -74,3 +74,26 @@ def test_a_broker_that_tells_no_settings_is_not_taken_for_a_safe_one() -> None:
     assert not told.certain
     assert "can't be known" in told.text
     assert "only for superusers" in told.text
+
+
+@pytest.mark.parametrize("types", [(), ("Exclusive",), ("Exclusive", "Shared")])
+def test_a_namespace_that_lets_brokers_read_its_snapshots_is_fine(types: tuple[str, ...]) -> None:
+    assert unreadable_snapshots(cast(Admin, Namespace(types)), "public/x") is None
+
+
+def test_a_namespace_that_keeps_brokers_from_its_snapshots_is_told_with_the_command() -> None:
+    told = unreadable_snapshots(cast(Admin, Namespace(("Failover", "Key_Shared"))), "public/x")
+    assert told is not None
+    for words in ("the type Failover or Key_Shared.", "--types Exclusive,Failover,Key_Shared public/x"):
+        assert words in told
+
+
+@dataclass
+class Namespace:
+    """A namespace that allows these types of subscriptions."""
+
+    types: tuple[str, ...]
+
+    def subscription_types(self, namespace: str) -> tuple[str, ...]:
+        assert namespace == "public/x"
+        return self.types

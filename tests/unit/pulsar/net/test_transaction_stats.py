@@ -6,7 +6,7 @@ import pytest
 
 from eos.errors import Refused
 from eos.pulsar.net.admin import Admin
-from eos.pulsar.net.transaction_stats import next_entry
+from eos.pulsar.net.transaction_stats import buffer_of, next_entry
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.pulsar.net.test_admin import TOPIC, Server
@@ -64,3 +64,8 @@ def test_what_a_broker_cannot_read_is_not_the_end_of_a_ledger(server: Server, ad
     server.headers = {"X-Pulsar-txnid-most-bits": "2", "X-Pulsar-txnid-least-bits": "9"}
     with pytest.raises(Refused, match="not for you now"):
         admin.transaction_behind("persistent://public/default/t/x", MessageId(5, 3))
+
+
+def test_a_topic_of_the_brokers_own_has_no_transactions_and_holds_no_reader_up() -> None:
+    buffer = buffer_of(None, {"lastConfirmedEntry": "5:7"})
+    assert (buffer.known, buffer.held_up, buffer.last) == (True, False, MessageId(5, 7))
