@@ -16,6 +16,7 @@ from eos.commit.control_topic import control_topic_in
 from eos.doctor.brokers import brokers, subscription_types
 from eos.doctor.check import Check, CheckVerdict, care, good, not_told, unknown
 from eos.doctor.deletion_policies import Kept, keeping, keeping_of
+from eos.doctor.doctor import Unrecovered
 from eos.doctor.machine import machine
 from eos.doctor.owners import owners
 from eos.doctor.quotas import topics as number_of_topics
@@ -49,8 +50,10 @@ def checkup(client: Client, admin: Admin, namespace: str) -> list[Check]:
 def readers_not_told(error: Refused) -> Check:
     """Say why it is not known which readers wait. Raises the error if that is for no reason known here.
 
-    Known are a role that may not ask, and a broker without transactions.
+    Known are a role that may not ask, a broker without transactions, and one that cannot recover a topic.
     """
+    if isinstance(error, Unrecovered):
+        return care("readers", f"Which partitions hold readers up is not known: {error}")
     if _NO_TRANSACTIONS in error.detail:
         return good("readers", "No transaction holds readers up. The broker runs without transactions.")
     if error.code not in FORBIDDEN:

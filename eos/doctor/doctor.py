@@ -33,6 +33,7 @@ from eos.doctor.traces import Trace, Traces, read_traces
 from eos.errors import ConnectionLost, NetworkError, Refused, RefusedForGood, TopicMissing, Unanswered
 from eos.preflight.recovery import unreadable_snapshots
 from eos.pulsar.net.admin import Admin
+from eos.pulsar.net.admin_requests import topic_not_loaded
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.transaction_stats import Buffer, OpenTransaction
 from eos.pulsar.protocol.topics import namespace_of, persistent_name
@@ -47,6 +48,7 @@ _PAUSE_S = 0.1
 SILENT: Final = (Unanswered, ConnectionLost)
 """The errors of a partition that gives no answer."""
 
+_LOOK_AT: Final = "look at the transactions of"
 _RECOVERING: Final = (
     "it is still recovering them. Ask again in a minute. If it is still at it then, look into the broker's log for "
     '"while recovering the transaction buffer", which names the topics that it cannot recover, and why'
@@ -215,7 +217,7 @@ class Doctor:
         if failed is not None:
             failed.clear()
         self._policies.clear()
-        opened = {one.txn: one for one in self.admin.open_transactions()}
+        opened = {one.txn: one for one in self._open_transactions()}
         found = []
         silent = 0
         for partition in partitions:
@@ -255,7 +257,7 @@ class Doctor:
         while True:
             coordinators = self._coordinators(finding.txn)
             refusals = [self._end_an_empty_transaction(finding.partition, index) for index in coordinators]
-            left = self._look_at(finding.partition, {one.txn: one for one in self.admin.open_transactions()})
+            left = self._look_at(finding.partition, {one.txn: one for one in self._open_transactions()})
             if left is None or left.state is ReaderState.WAITING:
                 return True
             if left.txn != finding.txn and not accept_loss:
@@ -269,6 +271,15 @@ class Doctor:
                     f"{self._held_back(finding.txn)}{''.join(f'. {refused}' for refused in refusals if refused)}"
                 )
 
+    def _open_transactions(self) -> list[OpenTransaction]:
+        """Ask for all of the cluster. No broker tells of any where one of their topics cannot be recovered."""
+        try:
+            return self.admin.open_transactions()
+        except Refused as refused:
+            if topic := topic_not_loaded(refused):
+                self._check_recovery(topic, refused.code)
+            raise
+
     def _look_at(self, partition: str, opened: dict[TxnId, OpenTransaction]) -> Finding | None:
         try:
             buffer = self._buffer(partition)
@@ -279,7 +290,7 @@ class Doctor:
             self._check_recovery(partition, "not loaded")
             return None
         if txn is None:  # the look has taken a while: what is open may have changed
-            known, open_here = None, any(partition in one.partitions for one in self.admin.open_transactions())
+            known, open_here = None, any(partition in one.partitions for one in self._open_transactions())
         else:  # opened, or ended, while we looked
             known, open_here = opened.get(txn) or self.admin.transaction(txn), False
         waits = known is not None or open_here
@@ -297,7 +308,7 @@ class Doctor:
         buffer = self.admin.buffer(partition)
         if not buffer.known:
             self._check_recovery(partition, buffer.state)
-            raise Refused(_asked(partition), buffer.state, _RECOVERING)
+            raise Refused(f"{_LOOK_AT} {partition}", buffer.state, _RECOVERING)
         return buffer
 
     def _check_recovery(self, partition: str, state: str) -> None:
@@ -308,7 +319,7 @@ class Doctor:
             with suppress(Refused):  # who may not ask for policies is told that the recovery may go on
                 self._policies[namespace] = unreadable_snapshots(self.admin, namespace)
         if policy := self._policies[namespace]:
-            raise Unrecovered(_asked(partition), state, "", policy)
+            raise Unrecovered(f"{_LOOK_AT} {partition}", state, "", policy)
 
     def _traced(self, finding: Finding) -> Finding:
         """Return a finding with what control logs say of its transaction."""
@@ -358,7 +369,7 @@ class Doctor:
         return error
 
     def _held_back(self, txn: TxnId | None) -> str:
-        older = [one for one in self.admin.open_transactions() if txn is None or one.txn.most == txn.most]
+        older = [one for one in self._open_transactions() if txn is None or one.txn.most == txn.most]
         if not older:
             return "No transaction is open in its coordinator"
         named = ", ".join(f"{one.txn} on {', '.join(one.partitions) or 'no topic'}" for one in older)
@@ -368,10 +379,6 @@ class Doctor:
         if namespace not in self._traces:
             self._traces[namespace] = read_traces(self.client, self.admin, namespace)
         return self._traces[namespace]
-
-
-def _asked(partition: str) -> str:
-    return f"look at the transactions of {partition}"
 
 
 def summary(finding: Finding) -> dict[str, object]:

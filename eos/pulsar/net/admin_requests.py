@@ -39,6 +39,12 @@ that it does not pass on, and its words may show the path, with the name of the 
 _NOT_LOADED: Final = re.compile(r"Topic not found (persistent://\S+)")
 
 
+def topic_not_loaded(refused: Refused) -> str | None:
+    """Return the topic that a broker needed and does not have loaded; None where it names none."""
+    found = _NOT_LOADED.search(refused.detail)
+    return found[1] if found else None
+
+
 class AdminRequests(Closing):
     """Asks the admin API; `eos.pulsar.net.admin.Admin` knows what for."""
 
@@ -84,12 +90,12 @@ class AdminRequests(Closing):
             try:
                 return self._json(path)
             except Refused as refused:
-                missing = _NOT_LOADED.search(refused.detail)
-                if missing is None or missing[1] in loaded:
+                missing = topic_not_loaded(refused)
+                if missing is None or missing in loaded:
                     raise
-                loaded.add(missing[1])
+                loaded.add(missing)
                 try:
-                    self._ask("GET", f"v2/{path_of(missing[1])}/stats")
+                    self._ask("GET", f"v2/{path_of(missing)}/stats")
                 except TopicMissing:
                     raise refused from None
 

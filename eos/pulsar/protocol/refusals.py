@@ -56,6 +56,13 @@ _RIGHT_UNKNOWN = (
     "metadata store answers"
 )
 
+_NO_SNAPSHOTS = (
+    "The broker cannot recover a topic of the transaction, since it cannot read __transaction_buffer_snapshot of the "
+    "topic's namespace. If the namespace refuses Exclusive subscriptions, allow them: pulsar-admin namespaces "
+    "set-subscription-types-enabled --types Exclusive,Failover,… NAMESPACE. Otherwise the broker's log says why"
+)
+"""While it ends a transaction (TableView.getReader)."""
+
 _BOOKIES = (
     "The topic's persistence policy asks for more bookies than are available now. Start bookies, or ask for fewer with "
     "pulsar-admin namespaces set-persistence NAMESPACE --bookkeeper-ensemble N --bookkeeper-write-quorum N "
@@ -70,6 +77,7 @@ _REPLICATED = (
 
 ANSWERS: Final = (
     Answer("UnknownError", "Not enough non-faulty bookies", advice=_BOOKIES),  # met while a namespace's policies load
+    Answer("UnknownError", "Failed to create reader", advice=_NO_SNAPSHOTS),
     Answer("UnknownError"),
     Answer(
         "MetadataError",

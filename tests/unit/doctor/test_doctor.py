@@ -12,7 +12,7 @@ import pytest
 from eos.commit.control_log import Record
 from eos.doctor.check import Check, CheckVerdict, care, good, not_told, unknown
 from eos.doctor.checkup import readers_not_told
-from eos.doctor.doctor import Doctor, Finding, ReaderState, summary
+from eos.doctor.doctor import Doctor, Finding, ReaderState, Unrecovered, summary
 from eos.doctor.traces import Trace
 from eos.errors import InvalidInput, NetworkError, Refused, TopicMissing, Unanswered
 from eos.pulsar.net.admin import Admin
@@ -158,6 +158,29 @@ def test_a_partition_that_a_policy_keeps_from_being_recovered_is_named_with_the_
         assert one.look([ROWS, LOG], failed) == []
         assert ("it is still recovering them" in str(failed.get(ROWS))) is (recovering is not None)
         assert LOG not in failed
+
+
+@pytest.mark.parametrize("namespace", ["public/default", "public/other"])
+def test_a_topic_without_recovery_that_keeps_brokers_from_telling_transactions_is_named(namespace: str) -> None:
+    """Brokers collect what is open from all topics, in whatever namespace, and fail as one of them is not there."""
+
+    class Cluster(FakeAdmin):
+        def open_transactions(self) -> list[OpenTransaction]:
+            raise Refused("GET", "500", f"an error\n\nMessage: Topic not found persistent://{namespace}/lost")
+
+        def subscription_types(self, asked: str) -> tuple[str, ...]:
+            assert asked == namespace
+            return allowed
+
+    allowed: tuple[str, ...] = ("Shared",)
+    one = doctor(FakeClient([]), Cluster({}))
+    with pytest.raises(Unrecovered, match=f"{namespace}/lost.*set-subscription-types-enabled") as told:
+        one.look([ROWS])
+    assert readers_not_told(told.value).verdict is CheckVerdict.CARE
+    allowed = ()
+    with pytest.raises(Refused, match="Topic not found") as not_told:
+        one.look([ROWS])
+    assert not isinstance(not_told.value, Unrecovered)
 
 
 def test_a_partition_that_is_never_recovered_is_not_called_healed() -> None:
