@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from eos.errors import NetworkError
+from eos.errors import InvalidInput, NetworkError
 from eos.pulsar.net.admin import Admin
 from eos.version import numbers
 
@@ -91,6 +91,23 @@ def unreadable_snapshots(admin: Admin, namespace: str) -> str | None:
         "broker for 30 s each time. Allow Exclusive with pulsar-admin namespaces set-subscription-types-enabled "
         f"--types {','.join((_EXCLUSIVE, *types))} {namespace}. Brokers then recover the topics by themselves"
     )
+
+
+def check_recovery(admin: Admin, namespace: str) -> None:
+    """Refuse a "tenant/namespace" whose topics brokers can't recover, before rows are written to it.
+
+    No transaction with such a topic ends, so each batch would fail after its whole patience. Topics that a broker has
+    had loaded since before the policy still work, until it loads them again. What a role may not ask for is not known,
+    and refuses nothing.
+
+    Raises InvalidInput, which names the policy and the command that changes it.
+    """
+    try:
+        refused = unreadable_snapshots(admin, namespace)
+    except NetworkError:
+        return
+    if refused:
+        raise InvalidInput(f"The sink can't write to {namespace}. {refused}")
 
 
 def _not_known(why: str) -> Danger:

@@ -27,10 +27,11 @@ from eos.delivery.abort_record import PATIENCE_S
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, Write, least_care
 from eos.errors import CommitUnknown, Fenced, InvalidInput, NotCommitted, ReplayFailed, TookTooLong, Unacknowledged
-from eos.preflight.recovery import danger
+from eos.preflight.recovery import check_recovery, danger
 from eos.preflight.retention import check_expiry, check_retention, holders, written_partitions
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.protocol.topics import namespace_of
 from eos.sinks.metrics import Metrics, timing
 from eos.sinks.options import SinkOptions
 from eos.spark import jobs, stages
@@ -282,6 +283,8 @@ class OwningRun(WritingRun):
             if self.query is None:  # nothing but the log remembers what is written
                 check_expiry(options.admin_url, cluster, options.control_topic)
             with Admin(options.admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
+                if options.topic is not None:
+                    check_recovery(admin, namespace_of(options.topic))
                 if told := danger(admin):
                     log.log(logging.WARNING if told.certain else logging.INFO, told.text)
         self._owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal, unlogged)

@@ -15,7 +15,8 @@ from eos.commit.control_topic import HOLD
 from eos.commit.owner import Owner
 from eos.config import Cluster
 from eos.doctor.doctor import Doctor, ReaderState
-from eos.errors import NetworkError, RefusedForGood
+from eos.errors import InvalidInput, NetworkError, RefusedForGood
+from eos.preflight.recovery import check_recovery
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.source.batch_plan import batch_ranges
@@ -159,7 +160,10 @@ def test_the_types_that_a_namespace_allows_are_used_or_the_missing_ones_named(
             doctor = Doctor(client, asked)
             (found,) = doctor.look([topic])
             assert (found.state, f"type {allowed[0]}." in found.remedy) == (ReaderState.UNRECOVERED, True)
+            with pytest.raises(InvalidInput, match=rf"can't write to {namespace}\..*set-subscription-types-enabled"):
+                check_recovery(asked, namespace)
             put(admin, "subscriptionTypesEnabled", ["Exclusive", *allowed])
+            check_recovery(asked, namespace)
             assert set(until(lambda: rows_or_none(given), "the broker recovers the topic by itself")) == {"row"}
             until(lambda: doctor.look([topic], {}) == [], "the broker recovers the topic by itself")
         return

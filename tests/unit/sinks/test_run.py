@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,7 +15,16 @@ from eos.commit.decision import Identity
 from eos.commit.registration import REGISTRATION, Registration
 from eos.config import Cluster
 from eos.delivery.delivery import Write
-from eos.errors import CommitUnknown, ConnectionLost, EosError, Fenced, InvalidInput, NotCommitted, ReplayFailed
+from eos.errors import (
+    CommitUnknown,
+    ConnectionLost,
+    EosError,
+    Fenced,
+    InvalidInput,
+    NotCommitted,
+    Refused,
+    ReplayFailed,
+)
 from eos.pulsar.wire.txn import TxnId
 from eos.sinks import run as run_module
 from eos.sinks.metrics import Metrics
@@ -276,6 +286,36 @@ def test_a_job_has_no_checkpoint_and_so_asks_whether_its_log_stays_while_nobody_
     client = cast(Any, SimpleNamespace(cluster=Cluster("pulsar://nowhere")))
     with pytest.raises(InvalidInput, match="lost" if query is None else "enough"):
         TakingOver(query)._take_over(client, IDENTITY, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("topic", "types", "error"),
+    [
+        ("persistent://air/data/rows", ("Shared",), r"can't write to air/data\. .*--types Exclusive,Shared air/data"),
+        ("persistent://air/data/rows", ("Exclusive",), "looked at"),
+        ("persistent://air/data/rows", None, "looked at"),  # who may not ask is not refused
+        (None, ("Shared",), "looked at"),  # each row names its topic
+    ],
+)
+def test_a_sink_does_not_begin_in_a_namespace_whose_topics_brokers_can_not_recover(
+    topic: str | None, types: tuple[str, ...] | None, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def subscription_types(namespace: str) -> tuple[str, ...]:
+        if types is None:
+            raise Refused("GET", "403", "only for administrators")
+        return types
+
+    def looked_at(_: object) -> None:
+        raise InvalidInput("looked at")
+
+    monkeypatch.setattr(run_module, "check_retention", lambda *_: None)
+    admin = SimpleNamespace(subscription_types=subscription_types)
+    monkeypatch.setattr(run_module, "Admin", lambda *_: nullcontext(admin))
+    monkeypatch.setattr(run_module, "danger", looked_at)
+    run: Any = TakingOver(object())
+    run._options.topic = topic
+    with pytest.raises(InvalidInput, match=error):
+        run._take_over(SimpleNamespace(cluster=Cluster("pulsar://nowhere")), IDENTITY, 0, None)
 
 
 @pytest.mark.parametrize(("spark", "noted"), [("3.5.9", None), ("4.0.5", False)])
