@@ -265,13 +265,14 @@ class _Record(StructColumn):
             others, those = np.flatnonzero(~same), np.flatnonzero(same)
             rest = going[others], here.only(others)
             going, here = going[those], here.only(those)
-        following_key: tuple[bytes, bytes] | None = (key, name)
-        while following_key is not None:
-            key, name = following_key
+        while True:
             here.data.count_step(len(going))
             here.move(here.at + len(key))
             self._value(name, going, here, seen)
-            following_key = _next_key(here)
+            found = _next_key(here)
+            if found is None:
+                break
+            key, name = found
         going, here = _going_on(cursor, going, here, OBJECT[1])
         return (going, here) if rest is None else _both(cursor, (going, here), rest)
 

@@ -165,7 +165,7 @@ def run_and_report(folder: Path, run: Callable[[], Path]) -> NoReturn:
     of_another = path.exists()
     try:
         journal = run()
-    except Exception:
+    except Exception:  # whatever it is: it goes on
         if path.exists() and not of_another:
             _write_report(path, None, None)
         raise

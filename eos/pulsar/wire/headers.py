@@ -136,8 +136,8 @@ def _below_64k(data: Bytes, start: int, end: int) -> Places:
 def _below_256(data: Bytes, start: int, end: int) -> Places:
     """Return the places where a size below 256 can begin, whose first two zeros at an even place lie in these bounds.
 
-    Two of its three zeros lie there. A third one behind them: it begins with them; else one before. A place of -1 leads
-    to the padding at the end, which is no header.
+    If the third zero follows these two, the size begins with them, and otherwise one place before. A place of -1 leads
+    to the padding at the end, where a size of 0 is refused.
     """
     even = 2 * np.flatnonzero(data[start : end + end % 2].view(np.uint16) == 0) + start
     starts: Places = even - (data[even + 2] != 0)

@@ -93,7 +93,7 @@ def rehearse(live: Live, acts: Acts) -> None:
 
 
 def _look_at_savepoint(live: Live, acts: Acts, query: str) -> None:
-    """Check the newest savepoint. The live job has, most often, gone on so far that its state is gone."""
+    """Check the newest savepoint. Most often the live job no longer has the state of its batch."""
     if not is_bk(live.checkpoint):
         acts.not_tested(
             "savepoints", "the checkpoint isn't on bk://; name the topic of a savepoint to total-loss drills"

@@ -273,7 +273,7 @@ def _is_of(kind: FaultKind, faults: Collection[str]) -> bool:
 
 
 def _refuse_impossible(faults: Collection[str], possible: Sequence[FaultKind], why: str) -> None:
-    """Refuse a family or a kind that was asked for and of which nothing is possible, rather than leave it out."""
+    """Refuse a family or a kind that was asked for and has nothing possible, rather than leave it out."""
     if tuple(faults) == tuple(Family):  # nobody asked for one of them
         return
     lacking = [word for word in faults if not any(_is_of(kind, (word,)) for kind in possible)]

@@ -119,8 +119,7 @@ def account(
 
     The verdict is UNKNOWN when a reader did not come to the end, or nothing was committed; what is wrong for sure is
     FAIL all the same. A reader that has not come to the end has lost no row, and what it has not found isn't counted as
-    0 (`Account`). What several readers found wrong in a row
-    counts as often as the one of them that saw most of it.
+    0 (`Account`). What several readers found wrong in a row counts as often as the one of them that saw most of it.
     """
     lost, duplicated, unexpected = Counter[OutputRow](), Counter[OutputRow](), Counter[OutputRow]()
     for one in (final, *live):  # what only a reader saw that read meanwhile is wrong too: a job may have been it

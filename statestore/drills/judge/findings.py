@@ -59,7 +59,7 @@ class Account:
 class Readers:
     """The findings of the readers of a job's output while it ran: how many batches were torn, and which ones first.
 
-    `torn` is None when none was seen, and a reader did not come to the end.
+    `torn` is None if none was seen, and a reader did not come to the end.
     """
 
     job: str

@@ -34,15 +34,10 @@ def opened(txn: TxnId = TXN) -> OpenTransaction:
     return OpenTransaction(txn, "OPEN", 1_000, 600_000, (ROWS,))
 
 
-@dataclass
-class FakeAdmin:
-    buffers: dict[str, list[Buffer]]
-    behind: TxnId | Refused | None = TXN
-    open: list[OpenTransaction] = field(default_factory=list)
-    aborted: list[TxnId] = field(default_factory=list)
-    threads: str = "1"
-    drivers: tuple[str, ...] = ()
-    deleted: list[str] = field(default_factory=list)
+@dataclass(kw_only=True)
+class FakeTypes:
+    """Tells the types of subscriptions that the namespace allows, or refuses to."""
+
     types: tuple[str, ...] | Refused = ()
 
     def subscription_types(self, namespace: str) -> tuple[str, ...]:
@@ -50,6 +45,17 @@ class FakeAdmin:
         if isinstance(self.types, Refused):
             raise self.types
         return self.types
+
+
+@dataclass
+class FakeAdmin(FakeTypes):
+    buffers: dict[str, list[Buffer]]
+    behind: TxnId | Refused | None = TXN
+    open: list[OpenTransaction] = field(default_factory=list)
+    aborted: list[TxnId] = field(default_factory=list)
+    threads: str = "1"
+    drivers: tuple[str, ...] = ()
+    deleted: list[str] = field(default_factory=list)
 
     def delete(self, topic: str) -> None:
         self.deleted.append(topic)

@@ -12,24 +12,18 @@ from eos.doctor.check import CheckVerdict
 from eos.errors import InvalidInput, Refused, Unanswered
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from tests.unit.doctor.cluster import FakeTypes
 
 FORBIDDEN = Refused("GET", "403", "only for superusers")
 LIMIT = "maxActiveTransactionsPerCoordinator"
 
 
 @dataclass
-class FakeAdmin:
+class FakeAdmin(FakeTypes):
     """A broker: its settings, or none for who is no superuser; {coordinator: its state and what it has open}."""
 
     told: dict[str, str] | None
     states: dict[int, Any] = field(default_factory=dict)
-    types: tuple[str, ...] | Refused = ()
-
-    def subscription_types(self, namespace: str) -> tuple[str, ...]:
-        assert namespace == "public/default"
-        if isinstance(self.types, Refused):
-            raise self.types
-        return self.types
 
     def version(self) -> str:
         return "4.2.4"
