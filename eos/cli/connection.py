@@ -9,10 +9,11 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
+from urllib.parse import urlsplit
 
 import typer
 
@@ -21,11 +22,12 @@ from eos.cli.layers import Layer, merged, of_environment, variable
 from eos.config import Cluster, Tls
 from eos.credentials import credentials_of, tls_of
 from eos.errors import InvalidInput
-from eos.pulsar.net.service_url import refuse_tls_in_vain
+from eos.pulsar.net.service_url import refuse_tls_in_vain, refuse_user
 
 DEFAULT_SERVICE_URL = "pulsar://localhost:6650"
 DEFAULT_ADMIN_URL = "http://localhost:8080"
 """Of the commands that can do nothing without an admin API."""
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 CLIENT_CONF = "PULSAR_CLIENT_CONF"
 """The variable by which pulsar-admin and pulsar-client find their client.conf, too."""
 
@@ -46,6 +48,22 @@ class ConnectionOptions:
 
     cluster: Cluster
     admin_url: str | None
+
+    @property
+    def needed_admin_url(self) -> str:
+        """The admin API, for a command that can do nothing without one.
+
+        Raises InvalidInput where it is not named, and the brokers are others than the default's.
+        """
+        if self.admin_url is not None:
+            return self.admin_url
+        service_url = self.cluster.service_url
+        if not _is_default(service_url, DEFAULT_SERVICE_URL):
+            raise InvalidInput(
+                f"The command needs the admin API of {service_url}, and its address is not given. {DEFAULT_ADMIN_URL} "
+                f"may belong to another cluster. Nothing was done. Give --admin-url, or {variable('admin_url')}"
+            )
+        return DEFAULT_ADMIN_URL
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +89,29 @@ class ConnectionSettings:
         return Cluster(service_url, credentials, _tls(said), subscription_prefix=said.subscription_prefix)
 
     def reached(self) -> ConnectionOptions:
-        """Return what a command reaches that takes its cluster from here."""
-        return ConnectionOptions(self.cluster(self.said.service_url or DEFAULT_SERVICE_URL), self.said.admin_url)
+        """Return what a command reaches that takes its cluster from here.
+
+        Raises InvalidInput where only the admin API is named, and it is another one than the default's.
+        """
+        service_url, admin_url = self.said.service_url, self.said.admin_url
+        if admin_url is not None:
+            refuse_user(admin_url)
+        if service_url is None and admin_url is not None and not _is_default(admin_url, DEFAULT_ADMIN_URL):
+            raise InvalidInput(
+                f"The admin API is {admin_url}, and the address of its brokers is not given. {DEFAULT_SERVICE_URL} may "
+                f"belong to another cluster. Nothing was done. Give --service-url, or {variable('service_url')}"
+            )
+        return ConnectionOptions(self.cluster(service_url or DEFAULT_SERVICE_URL), admin_url)
+
+
+def _is_default(url: str, default: str) -> bool:
+    """Whether a URL is this default, by any name of this machine."""
+    try:
+        parts, wanted = urlsplit(url), urlsplit(default)
+        port = wanted.port if parts.port is None and parts.scheme == "pulsar" else parts.port
+        return parts.hostname in _LOOPBACK and (parts.scheme, port) == (wanted.scheme, wanted.port)
+    except ValueError:  # such as a port that is not a number
+        return False
 
 
 def _said(name: str, help: str) -> Any:
@@ -129,6 +168,9 @@ def connection(
         tls_key=tls_key,
         subscription_prefix=subscription_prefix,
     )
+    empty = next((one.name for one in fields(Layer) if getattr(by_option, one.name) == ""), None)
+    if empty is not None:
+        raise InvalidInput(f"--{empty.replace('_', '-')} is empty. Give its value, or leave it out for its default")
     named = client_conf or os.environ.get(CLIENT_CONF)
     layers = [by_option, of_environment(os.environ)]
     if named:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import DEFAULT_ADMIN_URL, ConnectionOptions, Namespace, connecting
+from eos.cli.connection import ConnectionOptions, Namespace, connecting
 from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def doctor(
     if not older_than >= 0:
         raise InvalidInput(f"--older-than {older_than:g} is not a number of seconds. Give 0 or more")
     check_namespace(namespace)
-    cluster, admin_url = to.cluster, to.admin_url or DEFAULT_ADMIN_URL
+    cluster, admin_url = to.cluster, to.needed_admin_url
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
         one = Doctor(client, admin, log_namespaces=(namespace,), note=tell)
         partitions: list[str] = []

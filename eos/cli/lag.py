@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import DEFAULT_ADMIN_URL, ConnectionOptions, connecting
+from eos.cli.connection import ConnectionOptions, connecting
 from eos.cli.console import print_table, show_progress, tell, time_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def lag(
     from eos.pulsar.net.client import Client
     from eos.pulsar.protocol.topics import full_name
 
-    cluster, admin_url = to.cluster, to.admin_url or DEFAULT_ADMIN_URL
+    cluster, admin_url = to.cluster, to.needed_admin_url
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
         found = list(lag_of(client, admin, full_name(topic), subscription, at_most, show_progress))
     if as_json:

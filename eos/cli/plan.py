@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from eos.cli.connection import DEFAULT_ADMIN_URL, ConnectionOptions, connecting
+from eos.cli.connection import ConnectionOptions, connecting
 from eos.cli.console import print_table, tell
 
 
@@ -41,7 +41,7 @@ def plan(
     offloads = None
     if offload_url is not None:
         offloads = OffloadedLedgers(offload_location(offload_url, offload_credentials or "", option="--offload-url"))
-    cluster, admin_url = to.cluster, to.admin_url or DEFAULT_ADMIN_URL
+    cluster, admin_url = to.cluster, to.needed_admin_url
     with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
         found = list(segments(client, admin, full_name(topic), offloads))
     if as_json:

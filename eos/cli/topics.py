@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import DEFAULT_ADMIN_URL, ConnectionOptions, Namespace, connecting
+from eos.cli.connection import ConnectionOptions, Namespace, connecting
 from eos.cli.console import print_table, tell
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def create(
     from eos.pulsar.net.client import Client
     from eos.pulsar.protocol.topics import valid_topic
 
-    full, admin_url = valid_topic(topic), to.admin_url or DEFAULT_ADMIN_URL
+    full, admin_url = valid_topic(topic), to.needed_admin_url
     with Client(to.cluster) as client, Admin(admin_url, to.cluster.credentials, to.cluster.tls) as admin:
         made = _made(client, admin, full, partitions)
     tell(f"{full} is {'made' if made else 'there already'}. `eos peek {topic}` shows its rows.")

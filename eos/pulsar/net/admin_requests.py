@@ -59,6 +59,10 @@ class AdminRequests(Closing):
         refuse_user(admin_url)
         if not admin_url.startswith(("http://", "https://")):
             raise InvalidInput(f'the admin URL "{admin_url}" must begin with http:// or https://')
+        if "," in admin_url:
+            raise InvalidInput(
+                f'the admin URL "{admin_url}" names several hosts. It must name one, such as a proxy or one of them'
+            )
         if not _host(admin_url):
             raise InvalidInput(f'the admin URL "{admin_url}" has no host that can be read. Write http://host:8080')
         self._url = admin_url.rstrip("/")

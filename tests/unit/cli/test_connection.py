@@ -112,6 +112,10 @@ def test_flags_and_certificates(reached: list[ConnectionOptions]) -> None:
         (("--tls-trust-certs", "ca.pem"), "tls_trust_certs= is an option of TLS, and pulsar://localhost:6650 asks for"),
         (("--no-tls-verify-hostname", "--service-url", "pulsar://h:1"), "tls_verify_hostname= is an option of TLS"),
         (("--tls-trust-certs", "ca.pem", "--service-url", "pulsar://me:s3cret@h:1"), "takes no user and no password"),
+        (("--admin-url", "http://me:s3cret@h:1"), "takes no user and no password"),
+        (("--service-url", ""), "--service-url is empty"),
+        (("--admin-url", ""), "--admin-url is empty"),
+        (("--token", ""), "--token is empty"),
     ],
 )
 def test_wrong_options_are_bad_input(reached: list[ConnectionOptions], words: tuple[str, ...], told: str) -> None:
@@ -121,12 +125,60 @@ def test_wrong_options_are_bad_input(reached: list[ConnectionOptions], words: tu
     assert reached == []
 
 
+@pytest.mark.parametrize(
+    ("admin_url", "reaches"),
+    [
+        ("http://localhost:8080", True),
+        ("http://127.0.0.1:8080/", True),
+        ("http://[::1]:8080", True),
+        ("http://localhost:18080", False),
+        ("https://localhost:8080", False),
+        ("http://prod:8080", False),
+        ("http://localhost", False),
+        ("http://localhost:http", False),
+    ],
+)
+def test_the_default_brokers_are_those_of_the_default_admin_api_alone(
+    reached: list[ConnectionOptions], admin_url: str, reaches: bool
+) -> None:
+    """Else a command would read the logs of one cluster and delete those of another."""
+    done = run(reached, "--admin-url", admin_url)
+    assert (done.exit_code == 0, len(reached)) == (reaches, int(reaches))
+    if not reaches:
+        assert f"The admin API is {admin_url}, and the address of its brokers is not given" in str(done.exception)
+    assert run(reached, "--admin-url", admin_url, "--service-url", "pulsar://b").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("service_url", "reaches"),
+    [
+        ("pulsar://localhost:6650", True),
+        ("pulsar://127.0.0.1", True),
+        ("pulsar://[::1]:6650/", True),
+        ("pulsar://localhost:16650", False),
+        ("pulsar+ssl://localhost", False),
+        ("pulsar://localhost:6650,localhost:6651", False),
+        ("pulsar://prod:6650", False),
+    ],
+)
+def test_the_default_admin_api_is_that_of_the_default_brokers_alone(service_url: str, reaches: bool) -> None:
+    """Else a doctor would call one cluster well after a look at another."""
+    named = ConnectionOptions(Cluster(service_url), "http://a:1")
+    assert named.needed_admin_url == "http://a:1"
+    unnamed = ConnectionOptions(Cluster(service_url), None)
+    if reaches:
+        assert unnamed.needed_admin_url == "http://localhost:8080"
+    else:
+        with pytest.raises(InvalidInput, match=r"needs the admin API of .* Give --admin-url"):
+            _ = unnamed.needed_admin_url
+
+
 def test_tls_of_the_environment_is_refused_where_nothing_asks_for_it(
     reached: list[ConnectionOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EOS_TLS_TRUST_CERTS", "ca.pem")
     assert "tls_trust_certs= is an option of TLS" in str(run(reached).exception)
-    assert run(reached, "--admin-url", "https://h:8443").exit_code == 0
+    assert run(reached, "--service-url", "pulsar://h", "--admin-url", "https://h:8443").exit_code == 0
     assert run(reached, "--service-url", "pulsar+ssl://h").exit_code == 0
 
 

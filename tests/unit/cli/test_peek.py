@@ -114,7 +114,7 @@ def peeked_with_filters(monkeypatch: pytest.MonkeyPatch, answer: tuple[str, ...]
         return answer
 
     monkeypatch.setattr(Admin, "entry_filters", entry_filters)
-    return eos("peek", "t", "--json", "--admin-url", "http://h:1")
+    return eos("peek", "t", "--json", "--admin-url", "http://localhost:8080")
 
 
 @pytest.mark.parametrize(

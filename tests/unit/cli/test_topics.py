@@ -82,7 +82,7 @@ def test_a_name_that_is_not_valid_is_refused_before_anything_is_asked(made: list
     assert made == []
 
 
-@pytest.mark.parametrize("option", ["--json", "--namespace=public/other", "--admin-url=http://h:1"])
+@pytest.mark.parametrize("option", ["--json", "--namespace=public/other", "--admin-url=http://localhost:8080"])
 def test_an_option_of_the_list_before_create_is_refused(option: str, made: list[tuple[str, int]]) -> None:
     error = eos("topics", option, "create", "flights").exception
     assert "come after the verb" in str(error)

@@ -123,7 +123,7 @@ def test_what_was_committed_meanwhile_is_told_as_committed(
         return coordinator(index)
 
     monkeypatch.setattr(client, "coordinator", finishing)
-    with_admin = ("--admin-url", "http://localhost:1") if superuser else ()
+    with_admin = ("--admin-url", "http://localhost:8080") if superuser else ()
     done = run(monkeypatch, client, admin, "sink", "abort", "rows", "--yes", "--json", *with_admin)
     assert (done.exit_code, json.loads(done.stdout)["outcome"]) == (0, "committed"), done.output
     assert "It was committed meanwhile: transaction (2,7)" in done.stderr
@@ -143,7 +143,7 @@ def test_a_batch_whose_marker_may_be_hidden_is_not_called_aborted(
             self.asked += 1
             return opened() if self.asked == 1 else None  # our question before the abort
 
-    words = ("sink", "abort", "rows", "--yes", "--json", "--admin-url", "http://localhost:1")
+    words = ("sink", "abort", "rows", "--yes", "--json", "--admin-url", "http://localhost:8080")
     log: list[Record] = [BEGINS, INTENT]
     for hidden, outcome in ((buffer, "ended, outcome not known"), (FREE, "aborted")):
         client = FakeClient(log, ends=[refused("TransactionNotFound")])
@@ -207,7 +207,7 @@ def test_abort_of_another_roles_transaction_says_who_may(monkeypatch: pytest.Mon
         (("--basic", "another:password"), False),
         (("--oauth2", '{"issuer_url": "https://issuer", "key_file": "file:/none"}'), False),
         (("--service-url", "pulsar+ssl://nowhere:1", "--tls-certificate", "c", "--tls-key", "k"), False),
-        (("--token", "a superuser's", "--admin-url", "http://localhost:1"), True),
+        (("--token", "a superuser's", "--admin-url", "http://localhost:8080"), True),
     ],
 )
 def test_a_client_that_authenticates_may_be_another_role_than_the_one_that_the_log_does_not_name(
@@ -233,7 +233,7 @@ def test_an_admin_api_that_does_not_tell_is_none_to_abort(monkeypatch: pytest.Mo
     admin = FakeAdmin({})
     monkeypatch.setattr(admin, "transaction", forbidden)
     client = FakeClient([Intent(2, "query", "run", 4, 1, TXN, "alice")], ends=[refused("TransactionNotFound")])
-    answer = run(monkeypatch, client, admin, "sink", "abort", "rows", "--yes", "--admin-url", "http://localhost:1")
+    answer = run(monkeypatch, client, admin, "sink", "abort", "rows", "--yes", "--admin-url", "http://localhost:8080")
     assert (answer.exit_code, "only the role alice may end it" in answer.output) == (3, True)
 
 

@@ -97,7 +97,7 @@ class NotTold(FakeAdmin):
         raise refused("403")
 
 
-URL = ("--admin-url", "http://localhost:1")
+URL = ("--admin-url", "http://localhost:8080")
 ASKED_FOR = ("sink", "reset", "rows", "--yes", *URL)
 NAMED = "Use the credentials of the role alice, or"
 NOT_NAMED = "Use the credentials of the role that opened it, or"

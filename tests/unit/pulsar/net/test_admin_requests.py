@@ -194,3 +194,8 @@ def test_an_answer_404_of_something_else_says_nothing_of_the_topic(
 def test_a_host_that_no_name_server_can_be_asked_for_is_refused(host: str) -> None:
     with pytest.raises(InvalidInput, match=r"has no host that can be read"):
         Admin(f"http://{host}:8080")
+
+
+def test_several_hosts_as_in_a_service_url_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r'"http://a:8080,b:8080" names several hosts. It must name one'):
+        Admin("http://a:8080,b:8080")
