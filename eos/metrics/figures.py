@@ -140,6 +140,13 @@ STEP_TIME: Final = Figure(
 LAST_COMMIT: Final = Figure(
     "sink.last_commit.timestamp", "gauge", "seconds", ("sink",), "when a batch was last committed, in Unix time"
 )
+STARTED: Final = Figure(
+    "sink.start.timestamp",
+    "gauge",
+    "seconds",
+    ("sink",),
+    "when the driver made the sink, in Unix time. Jobs have none. Each start of a driver is another value",
+)
 OPEN_AGE: Final = Figure(
     "sink.open_transaction.age",
     "gauge",
@@ -158,6 +165,7 @@ FIGURES: Final = (
     DURATION,
     STEP_TIME,
     LAST_COMMIT,
+    STARTED,
     OPEN_AGE,
 )
 
@@ -187,8 +195,13 @@ class Labels:
         return name
 
 
-def first_figures(sink: str) -> Iterator[tuple[Figure, tuple[str, ...], float]]:
-    """Yield the counters that a sink begins with, since a rate needs a first value. Args: its label."""
+def first_figures(sink: str, job: bool, now: float) -> Iterator[tuple[Figure, tuple[str, ...], float]]:
+    """Yield the counters that a sink begins with, since a rate needs a first value, and when it begins.
+
+    Args: its label; whether it is a job of `eos.write`; Unix time in seconds.
+    """
+    if not job:
+        yield STARTED, (sink,), now
     yield TRANSACTIONS, (sink,), 0
     for outcome in get_args(Outcome):
         yield BATCHES, (sink, outcome), 0

@@ -69,7 +69,7 @@ class OpenTelemetryMetrics:
         """Show the age of this sink's open transaction whenever the SDK asks."""
         label = self._labels.sink(sink.name, sink.job)
         self._open.watch(sink, label)
-        self._add(figures.first_figures(label))
+        self._add(figures.first_figures(label, sink.job, time.time()))
 
     def _add(self, found: Iterable[tuple[Figure, tuple[str, ...], float]]) -> None:
         for figure, labels, value in found:

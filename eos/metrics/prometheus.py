@@ -67,7 +67,7 @@ class PrometheusMetrics:
         """Show the age of this sink's open transaction whenever the registry is asked."""
         label = self._labels.sink(sink.name, sink.job)
         self._metrics.open.watch(sink, label)
-        self._metrics.add(figures.first_figures(label))
+        self._metrics.add(figures.first_figures(label, sink.job, time.time()))
 
 
 class _Metrics:

@@ -34,6 +34,7 @@ SINK: Series = {
     "batch_duration_seconds_bucket{le='30'}": f"0+2x{MINUTES}",
     "batch_duration_seconds_bucket{le='+Inf'}": f"0+2x{MINUTES}",
     "last_commit_timestamp_seconds": f"0+60x{MINUTES}",
+    "start_timestamp_seconds": f"7 60x{MINUTES}",
     "open_transaction_age_seconds": f"5x{MINUTES}",
 }
 SOURCE: Series = {
@@ -68,7 +69,7 @@ BAD: dict[str, tuple[Series, dict[str, str]]] = {
         {},
     ),
     "EosNothingCommitted": ({"eos_sink_last_commit_timestamp_seconds": "0+60x40 2400x19"}, {}),
-    "EosQueryRestarts": ({"eos_sink_batches_total{outcome='replayed'}": "0 1 2 3x57"}, {}),
+    "EosQueryRestarts": ({"eos_sink_start_timestamp_seconds": "7x30 1800x7 2300x7 2800x7 3300x8"}, {}),
     "EosSourceBehind": ({"eos_source_lag_entries{topic='a'}": "0x40 7x19"}, {}),
     "EosSourceLate": ({"eos_source_oldest_unread_age_seconds": "0+15x60"}, {}),
     "EosSourceSilent": ({"eos_source_last_batch_timestamp_seconds": "0+60x40 2400x19"}, {}),
@@ -77,6 +78,33 @@ BAD: dict[str, tuple[Series, dict[str, str]]] = {
     "EosSourceDamaged": ({"eos_source_damaged_rows_total": "_x58 3x1"}, {}),
 }
 """What is different from the good hour, and what labels the alert has beside the sink or the query."""
+
+OTHERS: dict[str, tuple[Series, str | None]] = {
+    "a sink that never commits, since the driver began": (
+        {
+            "eos_sink_last_commit_timestamp_seconds": f"_x{MINUTES}",
+            "eos_sink_batches_total{outcome='committed'}": f"0x{MINUTES}",
+            "eos_sink_transactions_total": f"0x{MINUTES}",
+        },
+        "EosNothingCommitted",
+    ),
+    "drivers that end one after the other, each at an address of its own": (
+        {
+            f"eos_sink_start_timestamp_seconds{{instance='{one}'}}": f"_x{9 + 10 * one} {600 + 600 * one}x7 stale"
+            for one in range(4)
+        },
+        "EosQueryRestarts",
+    ),
+    "four drivers whose sinks have the same name, as in test and production": (
+        {f"eos_sink_start_timestamp_seconds{{instance='{one}'}}": f"-{9000 + one}x{MINUTES}" for one in range(4)},
+        None,
+    ),
+    "a driver that has begun with messages to catch up on": (
+        {f"eos_source_lag_entries{{topic='{one}'}}": f"_x{MINUTES - 6} 7x5" for one in "ab"},
+        None,
+    ),
+}
+"""Hours that look alike, in a part, to a good or a bad one: what is different from the good hour, and what fires."""
 
 
 def fires(folder: Path, series: Series, expected: Mapping[str, Mapping[str, str]]) -> None:
@@ -126,3 +154,10 @@ def test_no_alert_fires_in_a_good_hour(tmp_path: Path) -> None:
 def test_a_bad_hour_fires_its_alert_and_no_other(alert: str, tmp_path: Path) -> None:
     changed, labels = BAD[alert]
     fires(tmp_path, {**GOOD, **changed}, {alert: labels})
+
+
+@promtool
+@pytest.mark.parametrize("hour", OTHERS)
+def test_an_hour_that_looks_like_another_fires_what_it_should(hour: str, tmp_path: Path) -> None:
+    changed, alert = OTHERS[hour]
+    fires(tmp_path, {**GOOD, **changed}, {} if alert is None else {alert: {}})

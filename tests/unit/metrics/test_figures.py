@@ -23,7 +23,7 @@ def test_every_figure_comes_with_a_value_for_each_of_its_labels() -> None:
     batches = (finished(), failed("NotCommitted"))
     found = [one for batch in batches for one in figures_of(batch, Labels(JOBS, TOPICS), NOW)]
     assert all(len(labels) == len(figure.labels) for figure, labels, _ in found)
-    assert {figure for figure, _, _ in found} == set(FIGURES) - {figures.OPEN_AGE}
+    assert {figure for figure, _, _ in found} == set(FIGURES) - {figures.OPEN_AGE, figures.STARTED}
     assert len({figure.name for figure in FIGURES}) == len(FIGURES)
 
 
@@ -68,12 +68,17 @@ def test_a_sink_that_is_gone_is_asked_no_more() -> None:
 
 def test_a_counter_is_there_before_it_counts_for_each_outcome_and_each_error_of_the_reference() -> None:
     """Prometheus sees no increase of a series that begins with 1."""
-    first = {(figure, labels[1:]) for figure, labels, value in first_figures("flights") if value == 0}
+    first = {(figure, labels[1:]) for figure, labels, value in first_figures("flights", False, 7.0) if value == 0}
     page = (Path(__file__).resolve().parents[3] / "docs/reference/sink.md").read_text(encoding="utf-8")
     rows = page.partition("## Errors, and what to do")[2].partition("\n## ")[0].splitlines()[4:]
     named = {name for row in rows if row.startswith("| `") for name in row.split(" | ")[0].split("`")[1::2]}
     assert {labels for figure, labels in first if figure is figures.FAILURES} == {(error,) for error in named}
     assert {labels for figure, labels in first if figure is figures.BATCHES} == {(one,) for one in get_args(Outcome)}
+
+
+def test_a_sink_tells_when_it_was_made_and_a_job_does_not() -> None:
+    assert (figures.STARTED, ("flights",), 7.0) in set(first_figures("flights", False, 7.0))
+    assert figures.STARTED not in {figure for figure, _, _ in first_figures("eos.write", True, 7.0)}
 
 
 def test_a_counter_is_there_for_each_error_that_leaves_a_sink() -> None:

@@ -54,6 +54,7 @@ def test_names_have_dots_and_units_are_of_ucum() -> None:
         "eos.sink.batch.duration": "s",
         "eos.sink.step.time": "s",
         "eos.sink.last_commit.timestamp": "s",
+        "eos.sink.start.timestamp": "s",
         "eos.sink.open_transaction.age": "s",
     }
 

@@ -36,6 +36,7 @@ def test_the_names_are_those_of_prometheus() -> None:
         "eos_sink_batch_duration_seconds",
         "eos_sink_step_time_seconds_total",
         "eos_sink_last_commit_timestamp_seconds",
+        "eos_sink_start_timestamp_seconds",
         "eos_sink_open_transaction_age_seconds",
     ]
 
@@ -66,6 +67,7 @@ def test_the_age_of_the_open_transaction_is_asked_at_each_scrape(registry: Colle
     metrics.watch(sink)
     assert shown(registry)[name, "flights"] == 0
     assert shown(registry)["eos_sink_batches_total", "flights", "unknown"] == 0, "or its first increase is not seen"
+    assert shown(registry)["eos_sink_start_timestamp_seconds", "flights"] > 1.7e9
     sink.age = 61.0
     assert shown(registry)[name, "flights"] == 61
     del sink
