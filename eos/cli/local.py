@@ -104,6 +104,7 @@ def up(
     """
     from eos.local import access, instances
     from eos.local.checks import LocalError
+    from eos.local.pulsar import recorded_version
 
     given = {"broker": port, "http": http_port, "zookeeper": zookeeper_port, "bookkeeper": bookkeeper_port}
     chosen = {key: value for key, value in given.items() if value is not None}
@@ -131,6 +132,8 @@ def up(
             tell=tell,
         )
     tell(f"{name} is up. Stop it with: eos local down --name {name}" if started else f"{name} was running already.")
+    if not started:
+        _tell_kept(recorded_version(instance.data), version, instance.data, data, bool(memory or setting))
     if {**instance.ports.mapping(), **chosen} != instance.ports.mapping():
         tell("It runs on other ports than those asked for. Take it down first to move it.")
     if auth is Auth.TOKEN and "token" not in instance.summary():
@@ -152,10 +155,21 @@ def _up_cluster(
             name, data=data, memory=memory, settings=settings, autorecovery=autorecovery, version=version, tell=tell
         )
     tell(f"{name} is up. Stop it with: eos local down --name {name}" if started else f"{name} was running already.")
-    if (running := instance.found().version) != version:
-        tell(f"It is of Pulsar {running}. Take it down first to have Pulsar {version}.")
+    made = instance.found()
+    other = (memory or made.memory, {**made.settings, **settings}) != (made.memory, made.settings)
+    _tell_kept(made.version, version, instance.data, data, other or (autorecovery and not made.autorecovery))
     _show(instance)
     _show_parts([instance.summary()])
+
+
+def _tell_kept(made_with: str, version: str, folder: Path, data: Path | None, other: bool) -> None:
+    """Say which options have no effect, since the instance was there. Args: other: of its memory, or its settings."""
+    if made_with != version:
+        tell(f"It is of Pulsar {made_with}. Take it down first to have Pulsar {version}.")
+    if data is not None and data.absolute() != folder:
+        tell(f"Its data are in {folder}. Take it down first to have them elsewhere.")
+    if other:
+        tell("It keeps the memory and the settings that it was made with. Take it down first to change them.")
 
 
 @app.command()

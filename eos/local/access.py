@@ -49,9 +49,9 @@ def require_tokens(home: Path) -> dict[str, Setting]:
         "authorizationEnabled": True,
         "superUserRoles": ADMINISTRATOR,
         "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
-        "tokenSecretKey": f"file://{key}",
+        "tokenSecretKey": key.absolute().as_uri(),
         "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
-        "brokerClientAuthenticationParameters": f"file://{token}",
+        "brokerClientAuthenticationParameters": token.absolute().as_uri(),
     }
 
 

@@ -34,11 +34,22 @@ def names() -> list[str]:
 
 
 def read(name: str) -> dict[str, Any] | None:
-    """The record that `write` has kept for this name. None when there is no such instance."""
+    """The record that `write` has kept for this name. None when there is no such instance.
+
+    Raises LocalError where the record is damaged, as after a power failure.
+    """
+    path = folder(name) / "state.json"
     try:
-        held: dict[str, Any] = json.loads((folder(name) / "state.json").read_text())
+        held = json.loads(path.read_text())
     except FileNotFoundError:
         return None
+    except ValueError:
+        held = None
+    if not isinstance(held, dict) or not {"name", "data", "data_is_ours"} <= held.keys():
+        raise checks.LocalError(
+            f"The record of the instance {name} is damaged, so its processes are not known. End those that run in "
+            f"{path.parent}, if there are any. Then delete {path}"
+        )
     return held
 
 

@@ -96,7 +96,15 @@ def properties(settings: Mapping[str, Setting]) -> str:
 
 
 def _text(value: Setting) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """Write a value as Java reads it from a file of properties, in Latin-1, with a backslash before what is special."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    plain = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return "".join(one if one.isascii() else _escaped(one) for one in plain)
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[place] << 8 | units[place + 1]:04x}" for place in range(0, len(units), 2))
 
 
 def command(

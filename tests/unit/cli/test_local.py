@@ -86,6 +86,39 @@ def test_a_running_one_on_other_ports_than_asked_is_said(tmp_path: Path, monkeyp
     assert "on other ports" not in eos("up")
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--version", "4.0.0"), "It is of Pulsar 4.2.4. Take it down first to have Pulsar 4.0.0."),
+        (("--data", "elsewhere"), "Take it down first to have them elsewhere."),
+        (("--memory", "2g"), "It keeps the memory and the settings that it was made with."),
+        (("--setting", "a=1"), "It keeps the memory and the settings that it was made with."),
+    ],
+)
+def test_an_option_without_effect_on_a_running_one_is_said(
+    words: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, started = instance("default", tmp_path, running=True), False
+    monkeypatch.setattr(instances, "up", lambda name, **options: (one, started))
+    assert told in eos("up", *words)
+    assert "Take it down first" not in eos("up", "--data", str(tmp_path))
+    started = True
+    assert "Take it down first" not in eos("up", *words)
+
+
+@pytest.mark.parametrize("record", ["", "{", "[]", '{"name": "a"}'])
+@pytest.mark.parametrize("words", [("status",), ("down",), ("down", "--all"), ("up",), ("kill", "broker-0")])
+def test_a_damaged_record_is_named_with_what_to_do(record: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "cache" / "spark-pulsar-eos" / "local" / "default" / "state.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(record)
+    error = CliRunner().invoke(cli.typer_app, ["local", *words]).exception
+    assert isinstance(error, LocalError)
+    assert "The record of the instance default is damaged, so its processes are not known. End those" in str(error)
+    assert str(error).endswith(f"Then delete {path}")
+    assert path.exists()
+
+
 def test_a_running_one_without_tls_is_said_and_a_secured_ones_options_are_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

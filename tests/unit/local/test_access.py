@@ -26,6 +26,12 @@ def test_the_token_names_the_administrator_and_is_signed_with_the_key(tmp_path: 
     assert settings["brokerClientAuthenticationParameters"] == f"file://{home}/token"
 
 
+def test_the_broker_finds_the_secrets_in_a_folder_whose_name_has_blanks_and_other_letters(tmp_path: Path) -> None:
+    settings = require_tokens(tmp_path / "my d\u00e4ta")
+    url = f"file://{tmp_path}/my%20d%C3%A4ta/token"
+    assert (settings["tokenSecretKey"], settings["brokerClientAuthenticationParameters"]) == (f"{url}.key", url)
+
+
 def test_only_the_owner_can_read_the_secrets_and_a_second_start_finds_them(tmp_path: Path) -> None:
     first = require_tokens(tmp_path)
     token = token_file(tmp_path).read_text()

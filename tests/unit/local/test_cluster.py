@@ -244,7 +244,7 @@ def test_status_shows_each_part(tmp_path: Path) -> None:
 def test_one_name_is_a_cluster_or_a_single_process(tmp_path: Path) -> None:
     cluster_of(tmp_path)
     assert "default is a cluster" in eos("up")
-    records.write("one", {"name": "one", "cluster": False})
+    records.write("one", {"name": "one", "cluster": False, "data": "d", "data_is_ours": True})
     assert "one is a Pulsar in one process" in eos("up", "--cluster", "--name", "one")
 
 
