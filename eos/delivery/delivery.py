@@ -14,7 +14,7 @@ while the transaction is being opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
@@ -133,6 +133,11 @@ class Delivery:
         self._producers = OpenProducers(
             self.client, settings.max_in_flight_bytes, introduction=settings.introduced("driver")
         )
+
+    @property
+    def frame_limits(self) -> Mapping[str, int]:
+        """The smaller frame limits of topics that refusals have taught."""
+        return self.client.frame_limits.learned
 
     def close(self) -> None:
         """Give up the producers that are kept open. Rows can be delivered again afterwards."""

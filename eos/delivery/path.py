@@ -105,11 +105,11 @@ class TaskPath:
             total.merge(parse_report(row.report))
         self.told.update(total.rows)
         self._all_told = True
-        for row in summaries:
-            if row.problem is not None:
-                problem, limits = read(row.problem)
-                self.client.frame_limits.learn(limits)
-                raise problem
+        problems = [read(row.problem) for row in summaries if row.problem is not None]
+        for _, limits in problems:
+            self.client.frame_limits.learn(limits)
+        if problems:
+            raise problems[0][0]
         self._stages, self._ran = [row.stage for row in summaries], [row.partition for row in summaries]
         return total
 

@@ -193,13 +193,19 @@ class WritingRun(Run):
         )
 
     def _tries(self, batch_id: int, once: Callable[[], T]) -> T:
-        """Try a batch, with pauses of chance between the tries: sinks that failed together don't come back together."""
-        number, longest_s = 1, _FIRST_PAUSE_S
+        """Try a batch, with pauses of chance between the tries: sinks that failed together don't come back together.
+
+        A try that has learned a smaller frame limit does not count. A batch needs several such tries for each topic
+        that has the policy, and a new process has learned nothing. They end, since each limit is an eighth of the last.
+        """
+        number, failed, longest_s = 1, 0, _FIRST_PAUSE_S
         while True:
+            learned = self._delivery.frame_limits
             try:
                 return once()
             except BaseException as why:
-                if not self._worth_another_try(why) or number >= self._options.attempts:
+                failed += self._delivery.frame_limits == learned
+                if not self._worth_another_try(why) or failed >= self._options.attempts:
                     raise
                 log.warning("batch %d: try %d failed (%s). The sink tries again", batch_id, number, why)
             self._sleep(random.uniform(0, longest_s))

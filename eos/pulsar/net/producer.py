@@ -32,7 +32,7 @@ _LARGE_RECORD_BYTES = 16 * 1024
 
 
 _CUT = 8
-"""A refused frame teaches an eighth of its size: from 1 MiB to 256 bytes within the five tries of a batch."""
+"""A refused frame teaches an eighth of its size: from 1 MiB to 256 bytes within four refusals."""
 
 
 class FrameLimits:

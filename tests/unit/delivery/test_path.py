@@ -17,7 +17,7 @@ from eos.delivery.producers import OpenProducers
 from eos.delivery.row_writer import BatchTransaction, WriteSettings
 from eos.delivery.task import new_carrier, transaction_property
 from eos.delivery.task_failure import written
-from eos.errors import InvalidInput, NetworkError, Unanswered
+from eos.errors import InvalidInput, NetworkError, NotCommitted, Unanswered
 from eos.pulsar.net.in_flight import InFlight
 from eos.pulsar.net.producer import FrameLimits
 from eos.pulsar.protocol.requests import Type
@@ -137,6 +137,17 @@ def test_topics_that_tasks_report_are_known_though_one_of_them_has_a_problem(mon
     with pytest.raises(StopIteration):
         by_tasks.send(TXN, BATCH_ID)
     assert by_tasks.may_send_elsewhere, "tasks of the second job have told nothing"
+
+
+def test_the_frame_limits_that_any_task_reports_are_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eos.spark.jobs.local_property", lambda *_: contextlib.nullcontext())
+    problems = [written(NotCommitted(f"frame to {topic}"), 0, {full_name(topic): 9}) for topic in "st"]
+    rows = [SimpleNamespace(stage=5, partition=0, problem=one, report="[{}, {}, {}]") for one in problems]
+    job: Any = SimpleNamespace(sparkSession=None, collect=lambda: rows)
+    client: Any = SimpleNamespace(frame_limits=FrameLimits())
+    with pytest.raises(NotCommitted, match="frame to s"):
+        TaskPath(job, client, {}, "carrier", ()).send(TXN, BATCH_ID)
+    assert client.frame_limits.learned == {full_name("s"): 9, full_name("t"): 9}
 
 
 def test_threads_that_share_their_properties_give_each_job_its_own_transaction() -> None:

@@ -84,7 +84,9 @@ class World:
     def deliver(self, start: RunContext, last_rows: int | None, time_limit_s: float) -> Any:
         self.known = {"last_rows": last_rows, "time_limit_s": time_limit_s}
         return SimpleNamespace(
-            last_rows=last_rows, committed=lambda rows, size, topics: self.learned.append((rows, size))
+            last_rows=last_rows,
+            committed=lambda rows, size, topics: self.learned.append((rows, size)),
+            frame_limits={},
         )
 
     def delivery_of(self, *_: object) -> Any:

@@ -106,7 +106,7 @@ class Trying(OwningRun):
         query: Any = SimpleNamespace(is_active=lambda failed=None: self.tries < stopped_at)
         Run.__init__(self, "run", query, Metrics())
         self._options: Any = SimpleNamespace(attempts=5)
-        self._delivery: Any = None
+        self._delivery: Any = SimpleNamespace(frame_limits={})
         self.error = error
 
     def _try(self, batch_id: int, identity: Identity, delivery: Any) -> None:
@@ -127,6 +127,29 @@ def test_a_stopped_query_tries_no_more_and_keeps_what_is_known(error: EosError, 
     assert run.tries == tries
 
 
+class Cutting(Trying):
+    """An owning run each of whose tries is refused, and teaches the next of these limits."""
+
+    def __init__(self, attempts: int, *learned: dict[str, int]) -> None:
+        super().__init__(NotCommitted("Exceed maximum message size"), stopped_at=99)
+        self._options = SimpleNamespace(attempts=attempts)
+        self._learned = iter(learned)
+
+    def _try(self, batch_id: int, identity: Identity, delivery: Any) -> None:
+        self._delivery.frame_limits = next(self._learned, self._delivery.frame_limits)
+        super()._try(batch_id, identity, delivery)
+
+
+@pytest.mark.parametrize("attempts", [1, 5])
+@pytest.mark.parametrize("learned", [[], [{"a": 128}, {"a": 16}, {"a": 16, "b": 128}]])
+def test_a_try_that_teaches_smaller_frames_does_not_count(attempts: int, learned: list[dict[str, int]]) -> None:
+    """A new process has learned nothing, so a query whose topics need more tries than `attempts` would never pass."""
+    run = Cutting(attempts, *learned)
+    with pytest.raises(NotCommitted, match="Exceed maximum message size"):
+        run.take(3, [], IDENTITY)
+    assert run.tries == len(learned) + attempts
+
+
 TOPIC = "persistent://public/default/t"
 
 
@@ -140,7 +163,7 @@ class Settling(OwningRun):
     def __init__(self, sent_in: TxnId, committed_in: TxnId) -> None:
         Run.__init__(self, "run", None, Metrics())
         self._options: Any = SimpleNamespace(attempts=5)
-        self._delivery: Any = SimpleNamespace(committed=lambda *_: None)
+        self._delivery: Any = SimpleNamespace(committed=lambda *_: None, frame_limits={})
         self._observer = lambda *_: None
         self._sent_in, self._found = sent_in, marker(committed_in)
         self.ran: list[Any] = []
@@ -231,7 +254,7 @@ class Looking(OwningRun):
         pass
 
     def _delivery_of(self, *_: Any) -> Any:
-        return None
+        return SimpleNamespace(frame_limits={})
 
     def _try(self, batch_id: int, *_: Any) -> None:
         pass
