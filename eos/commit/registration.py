@@ -205,11 +205,20 @@ def retained_since(text: str | None) -> int | None:
 
 def fits(registered: Registration | None, name: str, topic: str) -> None:
     """Refuse a checkpoint that was used with another sink. Raises InvalidInput."""
-    if registered is not None and (registered.name, registered.control_topic) != (name, topic):
+    if registered is None or (registered.name, registered.control_topic) == (name, topic):
+        return
+    if registered.name == name:
+        namespace = "/".join(registered.control_topic.split("/")[2:4])
         raise InvalidInput(
-            f'this checkpoint belongs to the sink "{registered.name}" with the control log'
-            f' {registered.control_topic}, and the sink in use is "{name}" with {topic}. One query has one sink. If the'
-            " query writes to several topics, put all writes of a batch into one `with sink.batch(batch_id) as txn:` of"
-            " one sink, `txn.write(df, topic)` for each. If the sink was renamed, the batches of the old one would be"
-            f' written again. Give it the name "{registered.name}" again, or start with a new checkpoint'
+            f'this checkpoint belongs to the sink "{name}" with the control log {registered.control_topic}, and the'
+            f" sink in use has {topic}, which does not know what is committed. The control log is in the namespace of"
+            " topic= unless control_namespace= names another. Keep it where it is. Give the sink"
+            f' control_namespace="{namespace}"'
         )
+    raise InvalidInput(
+        f'this checkpoint belongs to the sink "{registered.name}" with the control log'
+        f' {registered.control_topic}, and the sink in use is "{name}" with {topic}. One query has one sink. If the'
+        " query writes to several topics, put all writes of a batch into one `with sink.batch(batch_id) as txn:` of"
+        " one sink, `txn.write(df, topic)` for each. If the sink was renamed, the batches of the old one would be"
+        f' written again. Give it the name "{registered.name}" again, or start with a new checkpoint'
+    )

@@ -28,6 +28,14 @@ def test_a_checkpoint_of_another_sink_is_refused() -> None:
         fits(Registration("f", "t", 1), "g", "t")
 
 
+def test_a_sink_whose_control_log_was_elsewhere_is_told_how_to_keep_it_there() -> None:
+    """As when topic= has moved to another namespace. The name is right, and a new checkpoint would not help."""
+    before, now = (f"persistent://{namespace}/__eos-f" for namespace in ("public/default", "sales/eu"))
+    with pytest.raises(InvalidInput, match=r'control_namespace="public/default"$') as told:
+        fits(Registration("f", before, 1), "f", now)
+    assert "Give it the name" not in str(told.value)
+
+
 @pytest.mark.parametrize(
     "registered",
     [
