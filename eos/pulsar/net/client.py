@@ -391,10 +391,10 @@ class Client(Closing):
         except EncryptionRequired:
             raise
         except (TopicMissing, Refused) as error:
-            raise TopicMissing(
-                f"the topic {name} does not exist and the broker does not create it ({error}). "
-                f"Create it: pulsar-admin topics create {name}"
-            ) from error
+            way = f"({error}). Create it: pulsar-admin topics create {name}"
+            if split_partition(name)[1] is not None:  # that command refuses it too
+                way = "since its name is that of a partition of another topic. Choose a name without -partition-N"
+            raise TopicMissing(f"the topic {name} does not exist and the broker does not create it {way}") from error
 
 
 os.register_at_fork(after_in_child=Client._forked)

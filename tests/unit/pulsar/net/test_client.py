@@ -292,6 +292,19 @@ def test_ensure_topic_creates_only_what_is_missing(broker: FakeBroker, client: C
         client.ensure_topic("t")
 
 
+@pytest.mark.parametrize("refusal", [ServerError.NotAllowedError, ServerError.TopicNotFound])
+def test_a_topic_named_like_a_partition_that_no_broker_creates_needs_another_name(
+    broker: FakeBroker, client: Client, refusal: ServerError
+) -> None:
+    """`pulsar-admin topics create` refuses it too."""
+    broker.handlers[Type.PARTITIONED_METADATA] = refusing(ServerError.TopicNotFound)
+    client.ensure_topic("t-partition-0")  # a broker 4.0 takes it
+    broker.handlers[Type.PRODUCER] = refusing(refusal, "Partition metadata not found for the partitioned topic")
+    with pytest.raises(TopicMissing, match="that of a partition of another topic") as told:
+        client.ensure_topic("t-partition-0")
+    assert "topics create" not in str(told.value)
+
+
 def test_ensure_topic_refuses_partitions(broker: FakeBroker, client: Client) -> None:
     def two(session: Session, frame: Frame) -> None:
         frame.command.partition_metadata.topic = "transaction_coordinator"
