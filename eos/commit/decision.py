@@ -16,6 +16,9 @@ from typing import Final, NamedTuple
 
 from eos.errors import DamagedLog, EosError, IdentityMismatch, InvalidInput, StaleBatch
 
+JOB: Final = "job:"
+"""The beginning of the query id of a job of `eos.write`, which is batch 0 of a query of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:

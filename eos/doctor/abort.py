@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from eos.commit.control_log import Intent, Marker, Record
 from eos.commit.control_topic import DEFAULT_NAMESPACE, HOLD
+from eos.commit.decision import JOB
 from eos.commit.log_reader import read_retained
 from eos.commit.ports import MessagePort
 from eos.commit.retry import ONE_READ, Retry
@@ -148,17 +149,19 @@ def told(name: str, found: Abandoned | None, outcome: AbortOutcome) -> str:
     """Say the result of it, and the next step. Args: the sink's name, the finding, and the result."""
     if found is None or outcome is AbortOutcome.NOTHING_OPEN:
         return f'The sink "{name}" has left no transaction open. If readers wait all the same, eos doctor says why.'
-    again = "Its query writes the batch again when it starts."
+    job = found.intent.query_id.startswith(JOB)
+    again = "The next call of eos.write writes the job." if job else "Its query writes the batch again when it starts."
     if outcome is AbortOutcome.ABORTED:
         return f"Aborted {found}. Readers go on. {again}"
     if outcome is AbortOutcome.COMMITTED:
-        return f"It was committed meanwhile: {found}. Readers go on. Its query goes on with the next batch."
+        after = "The next call of eos.write writes nothing." if job else "Its query goes on with the next batch."
+        return f"It was committed meanwhile: {found}. Readers go on. {after}"
     if outcome is AbortOutcome.HAD_ENDED:
         return f"It had ended before: {found}. {again}"
     if outcome is AbortOutcome.HIDDEN:
         return (
             f"It has ended: {found}. Whether its batch is committed is not known, since readers of {found.topic} wait. "
-            f"eos doctor {found.topic} says why. Its query finds out when it starts."
+            f"eos doctor {found.topic} says why. Its {'next call' if job else 'query'} finds out when it starts."
         )
     role = found.intent.principal
     only = "the role that opened it" if role is None else f"the role {role}"

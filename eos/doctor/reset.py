@@ -16,6 +16,7 @@ from typing import Final
 
 from eos.commit.control_log import Intent
 from eos.commit.control_topic import DEFAULT_NAMESPACE
+from eos.commit.decision import JOB
 from eos.doctor.abort import Abandoned, AbortOutcome, OwnerAlive, abort, alive, refuse_if_owned
 from eos.doctor.sinks import SinkState, log_of, sink
 from eos.errors import InvalidInput, Refused
@@ -91,9 +92,11 @@ def what_it_means(one: SinkState) -> str:
         done = "It has committed no batch that its log still knows"
     else:
         done = f"Its newest committed batch is {one.batch_id}, of query {one.query_id}"
+    over = f'Starting the sink "{one.name}" over deletes its control log. {done}. The rows that it wrote stay.'
+    if (one.query_id or "").startswith(JOB):
+        return f"{over} It is a job. The next call of eos.write with this job_id writes all of its rows, once more."
     return (
-        f'Starting the sink "{one.name}" over deletes its control log. {done}. The rows that it wrote stay in their '
-        "topics. The next query of this name begins with an empty log and writes every batch that its checkpoint hands "
+        f"{over} The next query of this name begins with an empty log and writes every batch that its checkpoint hands "
         "over. Rows that it reads again are in the topics twice. The old checkpoint is refused from then on. Give the "
         "query a new one."
     )

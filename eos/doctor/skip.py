@@ -14,8 +14,8 @@ from typing import Final
 
 from eos.commit.attempt import attempt
 from eos.commit.control_log import LogView
-from eos.commit.control_topic import DEFAULT_NAMESPACE
-from eos.commit.decision import Identity
+from eos.commit.control_topic import DEFAULT_NAMESPACE, abort_command
+from eos.commit.decision import JOB, Identity
 from eos.commit.owner import Owner
 from eos.commit.ports import Written
 from eos.commit.retry import OwnerSettings
@@ -66,7 +66,7 @@ def look(
 
     Raises:
         OwnerAlive: a driver owns the sink.
-        InvalidInput: there is no such sink, or the batch is committed, or another one is unfinished.
+        InvalidInput: there is no such sink, it is a job, or the batch is committed, or another one is unfinished.
         DamagedLog, NetworkError: its log can't be read.
     """
     refuse_if_owned(client, name, log_of(client, name, namespace), admin)
@@ -75,6 +75,12 @@ def look(
         raise InvalidInput(f'Batch {batch_id} of the sink "{name}" cannot be skipped. {seen.problem}')
     if seen.query_id is None:
         raise InvalidInput(f'The sink "{name}" has no batch in its log, so there is none to skip')
+    if seen.query_id.startswith(JOB):
+        raise InvalidInput(
+            f'"{name}" is a job of eos.write, and a job has no next batch to go on with. Nothing was skipped. The next '
+            f"call of eos.write with this job_id writes the job. If its rows are not wanted, do not call it again, and "
+            f"end what its last call has left open with `{abort_command(name, namespace)}`"
+        )
     if seen.batch_id is not None and batch_id <= seen.batch_id:
         raise InvalidInput(
             f'Batch {batch_id} cannot be skipped. The newest committed batch of the sink "{name}" is {seen.batch_id}'

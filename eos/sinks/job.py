@@ -19,7 +19,7 @@ from typing import Any, Final, TypedDict, Unpack
 from pyspark.sql import DataFrame
 
 from eos.commit.control_log import Marker
-from eos.commit.decision import Identity
+from eos.commit.decision import JOB, Identity
 from eos.config import Batching, Cluster, CompressionOption, KeyHash, OAuth2Options, Token
 from eos.delivery.delivery import Write
 from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput, NetworkError, NotCommitted
@@ -153,7 +153,7 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
     context.start()
     context.plan.message(df, None)
     facts = _facts(df, sink_options)
-    identity = Identity(f"job:{job_id}", str(uuid.uuid4()), json.dumps(facts), sink_options.principal)
+    identity = Identity(f"{JOB}{job_id}", str(uuid.uuid4()), json.dumps(facts), sink_options.principal)
     with _alone(context), context.observed(_BATCH):
         context.metrics.identified(identity)
         run = _taken_over(context, df, identity)
