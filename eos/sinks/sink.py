@@ -213,6 +213,7 @@ class Sink:
                 collected._identity = identity
                 if identity is not None and query is not None:
                     raise InvalidInput(IDENTITY_IN_A_QUERY)
+                self._context.plan.begin(collected._run_id if query is None else query.run_id)
                 with self._context.observed(batch_id):
                     try:
                         yield collected

@@ -23,7 +23,7 @@ log = logging.getLogger("eos.sink")
 
 
 class WritePlan:
-    """Plans the writes of one sink, and remembers of its topics what a broker was asked.
+    """Plans the writes of one sink, and remembers for a run what a broker has said of its topics.
 
     Args: of the cluster; the sink's options.
     Its methods raise InvalidInput for what must be changed by hand, and NetworkError. They run nothing.
@@ -34,6 +34,14 @@ class WritePlan:
         self._topics: set[str] = set()
         self._schemas: dict[str, Registered | None] = {}
         self._noted: set[str] = set()  # columns that the log has named already
+        self._run_id: str | None = None
+
+    def begin(self, run_id: str | None) -> None:
+        """Ask for schemas again in a new run: columns that did not fit may fit a version that was added since."""
+        if run_id != self._run_id:
+            self._run_id = run_id
+            self._topics.clear()
+            self._schemas.clear()
 
     def check(self, df: DataFrame, topic: str | None) -> ColumnRoles:
         """Return what each column of a DataFrame becomes, by its topic's newest schema; registers nothing."""
@@ -83,7 +91,7 @@ class WritePlan:
             self._topics.add(topic)
 
     def _schema_of(self, topic: str) -> Registered | None:
-        """Return the topic's newest schema when it was written to first: a query keeps its columns."""
+        """Return the topic's newest schema when the run wrote to it first: a running query keeps its columns."""
         if topic not in self._schemas:
             self._schemas[topic] = self._client.schema(topic)
         return self._schemas[topic]

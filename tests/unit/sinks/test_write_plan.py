@@ -1,0 +1,80 @@
+"""What a sink remembers of its topics from batch to batch, and from run to run."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyspark.sql.types import LongType, StructType
+
+from eos.commit.decision import Identity
+from eos.delivery.delivery import Write
+from eos.errors import InvalidInput
+from eos.pulsar.protocol.schemas import Registered
+from eos.sinks.columns import roles_of
+from eos.sinks.options import SinkOptions, checked
+from eos.sinks.sink import Sink
+from eos.sinks.write_plan import WritePlan
+from tests.unit.sinks.fakes import ROWS, FakeQuery
+
+TOPIC = "persistent://public/default/t"
+COLUMNS = StructType().add("id", LongType()).add("more", LongType())
+
+
+def schema(*fields: str) -> Registered:
+    named = ", ".join(f'{{"name": "{name}", "type": "long"}}' for name in fields)
+    text = f'{{"type": "record", "name": "r", "fields": [{named}]}}'
+    return Registered(TOPIC, len(fields).to_bytes(8, "big"), "AVRO", text.encode(), {})
+
+
+class FakeClient:
+    newest = schema("id")
+    asked = 0
+
+    def schema(self, topic: str) -> Registered:
+        self.asked += 1
+        return self.newest
+
+
+@pytest.fixture
+def client() -> FakeClient:
+    return FakeClient()
+
+
+@pytest.fixture
+def plan(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> WritePlan:
+    options = checked(SinkOptions(name="s", topic=TOPIC, value_format="avro"))
+    roles = roles_of(COLUMNS, "avro", topic=TOPIC, named={})
+    monkeypatch.setattr(WritePlan, "message", lambda self, df, topic: (df, roles, TOPIC))
+    return WritePlan(cast(Any, client), options)
+
+
+def test_a_run_keeps_the_schema_and_the_next_one_takes_the_newest(plan: WritePlan, client: FakeClient) -> None:
+    """The columns did not fit. Somebody registers a version that they fit, and starts the query with the same sink."""
+    rows: Any = SimpleNamespace(schema=COLUMNS)
+    plan.begin("first")
+    for newest in (client.newest, schema("id", "more")):
+        client.newest = newest
+        with pytest.raises(InvalidInput, match="do not fit"):
+            plan.write(rows, None)
+        plan.begin("first")
+    plan.begin("second")
+    assert plan.write(rows, None) == Write(rows, TOPIC, client.newest)
+    assert client.asked == 2
+
+
+@pytest.mark.parametrize("in_a_query", [True, False])
+def test_the_runs_of_a_sink_are_those_of_its_batches(
+    sink: Sink, query: FakeQuery, monkeypatch: pytest.MonkeyPatch, in_a_query: bool
+) -> None:
+    begun: list[str | None] = []
+    monkeypatch.setattr(WritePlan, "begin", lambda self, run_id: begun.append(run_id))
+    if not in_a_query:
+        monkeypatch.setattr("eos.spark.query.current_query", lambda session=None, known=None: None)
+        monkeypatch.setattr("eos.spark.query.query_of", lambda session, query_id=None: None)
+    for number, run_id in enumerate(("first", "first", "second")):
+        query.run_id, query.in_hand = run_id, number
+        with sink.batch(number, None if in_a_query else Identity("query", run_id, "offsets")) as txn:
+            txn.write(ROWS)
+    assert begun == ["first", "first", "second"]
