@@ -114,10 +114,14 @@ class SinkOptions:
     def cluster(self, service_url: str) -> Cluster:
         """Return how to reach the cluster with these options.
 
-        Raises InvalidInput for two ways to authenticate, for a function that can't be pickled, for a secret in place of
-        a path, for a user in the service URL, and for a TLS option where neither the service URL nor `admin_url` asks
-        for TLS.
+        Raises InvalidInput for a service URL that is not a text, for two ways to authenticate, for a function that
+        can't be pickled, for a secret in place of a path, for a user in the service URL, and for a TLS option where
+        neither the service URL nor `admin_url` asks for TLS.
         """
+        if not isinstance(service_url, str):
+            raise InvalidInput(
+                f'service_url= is {type(service_url).__name__}. It must be a str, such as "pulsar://host:6650".'
+            )
         tls = tls_of(self.tls_trust_certs, self.tls_verify_hostname, self.tls_certificate, self.tls_key)
         refuse_tls_in_vain(tls, service_url, self.admin_url)
         return Cluster(

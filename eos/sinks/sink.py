@@ -74,7 +74,7 @@ class Batch:
         """
         try:
             options = self._sink._context.options
-            self._requests.append(WriteRequest(df, topic or options.topic, options))
+            self._requests.append(WriteRequest(df, options.topic if topic is None else topic, options))
             self._refuse_after_the_end()
             self._session = self._session or getattr(df, "sparkSession", None)  # before planning, which may fail
             with before_the_log(self.batch_id):

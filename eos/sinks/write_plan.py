@@ -72,6 +72,11 @@ class WritePlan:
                 f"The sink was given a {type(df).__module__}.{type(df).__name__}. It needs a DataFrame of Spark in "
                 "classic mode, since it works through the driver's JVM. Spark Connect's clients have none."
             )
+        if not isinstance(topic, (str, type(None))):
+            raise InvalidInput(
+                f"topic= is {type(topic).__name__}. It must be a str, which counts for all rows. Where each row names "
+                "its topic, give the rows a column 'topic' or '__topic', and leave topic= out."
+            )
         where = valid_topic(topic) if topic is not None else self._options.topic
         if where is not None:
             self.require_topic(where)

@@ -171,6 +171,13 @@ def test_a_tls_option_where_nothing_asks_for_tls_is_refused(given: dict[str, Any
     options(**given, admin_url="https://a:8443").cluster("pulsar://a:6650")
 
 
+@pytest.mark.parametrize("service_url", [None, 6650, b"pulsar://a", ["pulsar://a"]])
+def test_a_service_url_that_is_not_a_text_is_refused(service_url: Any) -> None:
+    """As an environment variable that is not set."""
+    with pytest.raises(InvalidInput, match=rf'service_url= is {type(service_url).__name__}\..*"pulsar://host:6650"'):
+        SinkOptions(name="s").cluster(service_url)
+
+
 def test_a_user_in_the_service_url_is_not_shown_by_a_refusal() -> None:
     with pytest.raises(InvalidInput, match="before the @") as told:
         options(tls_trust_certs="a.pem").cluster("pulsar://me:s3cret@a:6650")

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from pyspark.sql import functions
 from pyspark.sql.types import LongType, StructType
 
 from eos.commit.decision import Identity
@@ -16,6 +17,7 @@ from eos.sinks.columns import roles_of
 from eos.sinks.options import SinkOptions, checked
 from eos.sinks.sink import Sink
 from eos.sinks.write_plan import WritePlan
+from eos.spark.pyspark_api import ClassicDataFrame
 from tests.unit.sinks.fakes import ROWS, FakeQuery
 
 TOPIC = "persistent://public/default/t"
@@ -62,6 +64,36 @@ def test_a_run_keeps_the_schema_and_the_next_one_takes_the_newest(plan: WritePla
     plan.begin("second")
     assert plan.write(rows, None) == Write(rows, TOPIC, client.newest)
     assert client.asked == 2
+
+
+@pytest.mark.parametrize("topic", [7, ["t"], functions.lit])
+def test_a_topic_that_is_not_a_text_is_told_of_the_column(client: FakeClient, topic: Any) -> None:
+    """As where somebody gives Spark's col("topic")."""
+    plan = WritePlan(cast(Any, client), checked(SinkOptions(name="s")))
+    with pytest.raises(InvalidInput, match=f"topic= is {type(topic).__name__}.* a column 'topic' or '__topic'"):
+        plan.message(object.__new__(ClassicDataFrame), topic)
+
+
+def test_a_column_as_the_topic_of_a_write_is_refused_by_the_plan(
+    sink: Sink, query: FakeQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column of Spark raises where it is asked whether it is true."""
+
+    class Column:
+        def __bool__(self) -> bool:
+            raise ValueError("Cannot convert column into bool")
+
+    given: list[object] = []
+
+    def write(self: WritePlan, df: Any, topic: object) -> Write:
+        given.append(topic)
+        return Write(df, None)
+
+    monkeypatch.setattr(WritePlan, "write", write)
+    topic: Any = Column()
+    with sink.batch(0) as txn:
+        txn.write(ROWS, topic)
+    assert given == [topic]
 
 
 @pytest.mark.parametrize("in_a_query", [True, False])
