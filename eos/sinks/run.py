@@ -108,9 +108,12 @@ class Run:
         if taken.get(batch_id):
             raise InvalidInput(taken[batch_id])
         taken.clear()
+        again = "Start the query again. Spark hands the batch over, and the control log decides."
+        if self.query is None:
+            again = "Give the eos.Identity another run_id and call the sink again for it. The control log decides."
         taken[batch_id] = (
             f"The outcome of batch {batch_id} is unknown, and this run of the query cannot find out whether "
-            "these are the same rows. Start the query again. Spark hands the batch over, and the control log decides."
+            f"these are the same rows. {again}"
         )
         try:
             self._write(batch_id, writes, identity)

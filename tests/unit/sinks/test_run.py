@@ -69,13 +69,17 @@ def test_a_batch_that_is_known_not_to_be_visible_is_taken_again(error: EosError)
 
 
 @pytest.mark.parametrize("error", [CommitUnknown("no answer"), ConnectionLost("a defect"), KeyboardInterrupt()])
-def test_a_batch_that_may_be_visible_is_not_taken_again(error: BaseException) -> None:
+@pytest.mark.parametrize(
+    ("query", "advice"), [(SimpleNamespace(), "Start the query again"), (None, "Give the eos.Identity another run_id")]
+)
+def test_a_batch_that_may_be_visible_is_not_taken_again(error: BaseException, query: Any, advice: str) -> None:
     """The log may show it as committed, and it would be skipped: with the rows of the first call, not of this."""
     run = Scripted(error)
+    run.query = query
     with pytest.raises(type(error)):
         run.take(3, [], IDENTITY)
     for _ in range(2):
-        with pytest.raises(InvalidInput, match=r"The outcome of batch 3 is unknown.*Start the query again"):
+        with pytest.raises(InvalidInput, match=rf"The outcome of batch 3 is unknown.*{advice}"):
             run.take(3, [], IDENTITY)
     assert run.written == []
 
