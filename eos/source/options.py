@@ -45,7 +45,7 @@ class SourceOptions:
     Attributes:
         cluster: how to reach it.
         topics: the topics by name; empty with a pattern.
-        pattern: a regular expression for the whole name of a topic, or None.
+        pattern: a namespace with a regular expression for the whole own name of a topic in it, or None.
         start, end: where reading begins and ends; the end counts for batches only.
         subscription: the durable subscription of a streaming query; "" for a batch read.
         fail_on_data_loss: whether a proven loss ends the query, or is a warning.
@@ -353,14 +353,14 @@ def _topics(read: _Read) -> tuple[tuple[str, ...], str | None]:
 
 def _pattern(text: str) -> str:
     whole = full_name(text)
-    namespace = whole.removeprefix("persistent://").rsplit("/", 1)[0]
+    namespace, _, own = whole.removeprefix("persistent://").rpartition("/")
     if not NAMESPACE.fullmatch(namespace):
         raise InvalidInput(
             f"topicsPattern={text!r} must name one tenant and namespace in full. Only the topic's own name may be a "
             'pattern, such as "persistent://public/default/flights-.*".'
         )
     try:
-        re.compile(whole)
+        re.compile(own)
     except re.error as error:
         raise InvalidInput(f"topicsPattern={text!r} is not a regular expression: {error}.") from error
     return whole

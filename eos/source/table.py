@@ -46,8 +46,9 @@ OPTIONS: tuple[SourceOption, ...] = (
     _both(
         "topicsPattern",
         "",
-        "a regular expression for whole names, such as `persistent://public/default/f.*`. Topics may be added. One "
-        "that vanishes is a loss. Names that begin with two underscores are left out.",
+        "a namespace, and a regular expression for the whole names of topics in it, such as "
+        "`persistent://public/default/f.*`. Topics may be added. One that vanishes is a loss. Names that begin with "
+        "two underscores are left out.",
     ),
     SourceOption(
         "subscription",

@@ -25,13 +25,16 @@ class TopicSelection:
         """Args: asks brokers; the checked options; has a broker load a topic, or raises why it does not."""
         self._client, self._options, self._load = client, options, load
         self._loads: dict[str, bool] = {}
+        self._warned = False
 
     def selects(self, topic: str) -> bool:
         """Whether the options select a topic, or a partition of it, by its name, be it there or not."""
         name = split_partition(topic)[0]
         if self._options.pattern is None:
             return not {topic, name}.isdisjoint(self._options.topics)
-        return re.fullmatch(self._options.pattern, name) is not None and not is_hidden(name)
+        # The own name alone, or "persistent://public/default/a|b" would be either that topic a, or any topic "b".
+        (of, _, pattern), (namespace, _, own) = self._options.pattern.rpartition("/"), name.rpartition("/")
+        return of == namespace and re.fullmatch(pattern, own) is not None and not is_hidden(name)
 
     def physical(self, all_named: bool, read: Container[str] = ()) -> list[str]:
         """Return the physical topics.
@@ -40,7 +43,16 @@ class TopicSelection:
         Raises TopicMissing for a named one that is missing, if all must be there; what loading a topic raises.
         """
         found = self._of_pattern(self._options.pattern, read) if self._options.pattern else self._named(all_named)
-        return list(dict.fromkeys(found))  # a topic and a partition of it may both be named
+        physical = list(dict.fromkeys(found))  # a topic and a partition of it may both be named
+        if self._options.pattern and not physical and not self._warned:
+            self._warned = True
+            log.warning(
+                "topicsPattern=%r selects no topic now, so nothing is read. After the namespace it is a regular "
+                'expression for the whole name of a topic, without "-partition-N". A stream reads a topic that the '
+                "pattern selects when it is there.",
+                self._options.pattern,
+            )
+        return physical
 
     def _named(self, all_named: bool) -> Iterator[str]:
         for topic in self._options.topics:

@@ -204,6 +204,7 @@ def test_answers_and_synonyms_are_no_options_and_name_some() -> None:
         ({"topics": "non-persistent://public/default/x"}, "not a topic name"),
         ({"topicspattern": ".*/default/x"}, "must name one tenant and namespace in full"),
         ({"topicspattern": "f("}, "is not a regular expression"),
+        ({"topicspattern": "*"}, "is not a regular expression: nothing to repeat"),
         ({"subscription": " "}, "must not be empty"),
         ({"subscriptionprefix": "p"}, "subscription or subscriptionPrefix, one of the two"),
         ({"startingoffsets": "early"}, "neither a word it knows nor a JSON object such as"),

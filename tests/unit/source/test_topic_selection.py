@@ -89,3 +89,32 @@ def test_a_pattern_reads_a_namespace_or_a_tenant_whose_name_begins_with_undersco
         cluster.held[f"persistent://{namespace}/{name}"] = StoredTopic({5: 1})
     new = Job(cluster, {"topicsPattern": f"persistent://{namespace}/.*", "startingOffsets": "earliest"})
     assert new.start().drain() == ["orders@5:0"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "selected"),
+    [
+        ("a|b", ["a", "b"]),
+        (f"{BASE}/a|ab|b", ["a", "ab", "b"]),
+        ("public/default/(?i)A|B", ["a", "b"]),
+        ("a", ["a"]),
+        ("[ab]+", ["a", "ab", "b"]),
+    ],
+)
+def test_an_alternative_of_a_pattern_is_one_of_the_names_of_topics(pattern: str, selected: list[str]) -> None:
+    cluster = MemoryCluster(a=StoredTopic({5: 1}), ab=StoredTopic({6: 1}), b=StoredTopic({7: 1}))
+    new = Job(cluster, {"topicsPattern": pattern, "startingOffsets": "earliest"})
+    assert sorted(row.split("@")[0] for row in new.start().drain()) == selected
+
+
+def test_a_pattern_that_selects_nothing_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    new = Job(MemoryCluster(), {"topicsPattern": "orders-*", "startingOffsets": "earliest"}).start()
+    assert new.drain() == []
+    assert caplog.messages == [
+        "topicsPattern='persistent://public/default/orders-*' selects no topic now, so nothing is read. After the "
+        'namespace it is a regular expression for the whole name of a topic, without "-partition-N". A stream reads a '
+        "topic that the pattern selects when it is there."
+    ]
+    new.cluster.held[f"{BASE}/orders--"] = StoredTopic({5: 1})
+    assert new.drain() == ["orders--@5:0"]
+    assert len(caplog.messages) == 1
