@@ -314,6 +314,8 @@ class PulsarBrokers:
     def release(self, topic: str, start: EntryId) -> None:
         """Let go of what lies before an entry up to which a query has read, but of no message that is not complete."""
         bound = self._unfinished.setdefault(topic, Unfinished(topic, self.open)).bound(start)
+        if bound.entry < 0 <= bound.ledger:  # before a ledger's first entry: let go of the last one before it, if any
+            bound = min(bound, self.sought(topic, bound.next))
         if bound.entry >= 0:
             self._subscriptions.acknowledge(topic, bound)
 

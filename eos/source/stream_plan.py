@@ -244,8 +244,8 @@ class StreamPlan:
         return proven, first if proven == start else None
 
     def _release(self, topic: str, start: EntryId) -> None:
-        # The start stays stored, as the proof of the next batch. The first entry of a ledger has none before it.
-        if start.entry > 0 and self._acknowledged.get(topic) != start:
+        # The start stays stored, as the proof of the next batch.
+        if self._acknowledged.get(topic) != start:
             self._brokers.release(topic, start)
             self._acknowledged[topic] = start
 

@@ -37,7 +37,7 @@ class Unfinished:
         self._first: dict[str, EntryId] = {}
 
     def bound(self, start: EntryId) -> EntryId:
-        """Return the last entry that may be acknowledged when a query stands at `start`, which has an entry before it.
+        """Return the place up to which may be acknowledged when a query stands at `start`: 7:-1 is before ledger 7.
 
         NOTHING where the broker does not show the entries before `start` now. The next call looks again.
 

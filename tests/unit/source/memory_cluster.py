@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, cast
 
+from eos.closing import Closing
 from eos.errors import TopicMissing
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import full_name, split_partition
@@ -205,23 +206,27 @@ class MemoryBrokers(PulsarBrokers):
             raise DataLost(lost(topic, f"a message was stored after {entry}"))
         return Found(found, 100)
 
-    def release(self, topic: str, start: EntryId) -> None:
-        self._subscriptions.acknowledge(topic, EntryId(start.ledger, start.entry - 1))
-
     def tell_lost(self, topic: str, after: EntryId, up_to: EntryId, came: EntryId) -> None:
         pass
 
-    @contextmanager
-    def open(self, topic: str, *_: Any, **__: Any) -> Iterator[Any]:  # type: ignore[override]
-        yield _Reader(self.cluster.topic(topic))
+    def open(self, topic: str, start: EntryId | None, *_: Any, **__: Any) -> Any:
+        return _Reader(self.cluster.topic(topic), start or EntryId(-1, -1))
 
 
-@dataclass
-class _Reader:
-    topic: StoredTopic
+class _Reader(Closing):
+    def __init__(self, topic: StoredTopic, start: EntryId) -> None:
+        self._topic = topic
+        self._left = [SimpleNamespace(id=one, chunked=False) for one in topic.entries if one >= start]
+
+    def read(self, timeout_s: float) -> list[SimpleNamespace]:
+        arrived, self._left = self._left, []
+        return arrived
 
     def last_message_id(self) -> tuple[EntryId | None, None]:
-        return self.topic.last, None
+        return self._topic.last, None
+
+    def close(self) -> None:
+        pass
 
 
 @dataclass

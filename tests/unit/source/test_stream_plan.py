@@ -239,10 +239,10 @@ def test_acknowledged_is_what_lies_before_the_start_and_once() -> None:
     assert brokers.acknowledged == [("t", at("5:3"))]
 
 
-def test_the_first_entry_of_a_ledger_releases_nothing() -> None:
+def test_the_first_entry_of_a_ledger_releases_what_lies_before_the_ledger() -> None:
     brokers = FakeBrokers(t=FakeTopic(entries(5, 0, 9)))
     Plan(brokers).latest(offsets(t="5:0"), None)
-    assert brokers.acknowledged == []
+    assert brokers.acknowledged == [("t", at("5:-1"))]
 
 
 def test_a_partition_that_appears_is_pinned_first_and_read_from_the_next_batch_on() -> None:

@@ -8,6 +8,7 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.source import unfinished_chunks
 from eos.source.unfinished_chunks import NOTHING, Unfinished
 from tests.unit.source.fake_brokers import at
+from tests.unit.source.memory_cluster import Job, MemoryCluster, StoredTopic
 from tests.unit.source.test_chunked_messages import Reader, Silent, Topic, entry
 
 
@@ -83,3 +84,18 @@ def test_nothing_is_released_before_a_silent_broker_has_shown_what_is_not_comple
     assert found.bound(at("7:3")) == NOTHING
     topic.silent = False
     assert found.bound(at("7:3")) == at("7:2")
+
+
+def test_a_topic_with_one_message_in_each_ledger_keeps_the_last_one_that_was_read() -> None:
+    """Where messages are rarer than ledgers: each batch ends with a ledger's first entry, and nothing was released."""
+    topic = StoredTopic({5: 1})
+    job = Job(MemoryCluster(t=topic), {"topic": "t", "startingOffsets": "earliest"}).start()
+    for ledger in range(5, 10):
+        topic.write(ledger + 1, 0)
+        assert job.drain() == [f"t@{ledger}:0"]
+        topic.write(ledger + 1, 1)
+    assert topic.subscriptions["job"] == at("8:0")
+    topic.trim()
+    assert list(topic.ledgers) == [9, 10]
+    assert job.start().drain() == ["t@10:0"]
+    assert job.told == []
