@@ -98,6 +98,8 @@ def _of_reports(reports: Sequence[SourceReport]) -> Iterator[str]:
         yield f"{least}{by_reader.total():,} entries planned: {from_each}"
     if losses := sum(report.losses for report in reports):
         yield f"{losses} losses of data since the query began"
+    if not all(report.lags_known for report in reports):
+        yield "the entries left are not known"
 
 
 def _of_lags(lags: Sequence[PartitionLag], now: float) -> str:

@@ -66,7 +66,7 @@ OLDEST_AGE: Final = Figure(
     "seconds",
     ("query", "topic"),
     "age of the first message after the end of the newest micro-batch, when Spark reported the batch. 0 where there is "
-    "none, or where no limit cuts the batches",
+    "none. It keeps its value where nobody knows the age: no limit cuts the batches, or the brokers did not tell",
 )
 LAST_BATCH: Final = Figure(
     "source.last_batch.timestamp",
@@ -92,7 +92,8 @@ class SourceFigures:
     def figures_of(self, progress: Progress, now: float) -> Iterator[tuple[Figure, tuple[str, ...], float]]:
         """Yield what a micro-batch adds to each counter, and the value of each gauge that it tells of.
 
-        A source without a report tells nothing of what is unread. The gauges of its topics keep their values.
+        A source without a report, or whose lags are not known, tells nothing of what is unread. The gauges of its
+        topics keep their values.
 
         Args: the micro-batch; Unix time in seconds.
         """
@@ -119,8 +120,9 @@ class SourceFigures:
         yield VALUES, (query,), observed.value_bytes
         yield LAST_BATCH, (query,), now
         for topic in topics:
-            yield LAG, (query, topic), entries[topic]
-            yield OLDEST_AGE, (query, topic), ages[topic]
+            yield LAG, (query, topic), entries.get(topic, 0)
+            if topic in ages or topic not in entries:  # else it is not known, and 0 would end an alert
+                yield OLDEST_AGE, (query, topic), ages.get(topic, 0)
 
     def _told_topics(
         self, query: str, ours: Mapping[int, SourceProgress], reports: Sequence[SourceReport | None]
@@ -133,7 +135,7 @@ class SourceFigures:
                 report = reports[place] if place < len(reports) else None
                 topics = [*_topics(source), *(lag.topic for lag in (() if report is None else report.lags))]
                 told.setdefault(place, set()).update(map(self._labels.topic, topics))
-                if report is None:
+                if report is None or not report.lags_known:
                     silent |= told[place]
             return sorted(set[str]().union(*told.values()) - silent)
 

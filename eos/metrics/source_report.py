@@ -86,16 +86,21 @@ class SourceReport:
         planned: what the tasks of the batch are to read, by where they read it. Nothing of a batch without new entries.
         losses: how many losses of data the driver has warned of, from the start of this run of the query on. Those that
             tasks find are not among them.
+        lags_known: whether the lags are known. Where the brokers did not tell the last messages, there are none in
+            `lags`.
     """
 
     lags: tuple[PartitionLag, ...] = ()
     planned: tuple[PlannedEntries, ...] = ()
     losses: int = 0
+    lags_known: bool = True
 
     def within(self, newest: Mapping[str, Any]) -> dict[str, Any]:
         """Return the report in the newest offset. Args: the offset, as Spark keeps it."""
         found = dict(newest)
-        if self.lags:
+        if not self.lags_known:
+            found[_LAGS] = None
+        elif self.lags:
             found[_LAGS] = {one.topic: one.as_json() for one in self.lags}
         if self.planned:
             found[_PLANNED] = {one.reader: one.as_json() for one in self.planned}
@@ -117,11 +122,12 @@ def report_of(source: SourceProgress) -> SourceReport | None:
     told = offset_in(source.latestOffset)
     if told is None:
         return None
-    planned = told.get(_PLANNED, {})
+    planned, lags = told.get(_PLANNED, {}), told.get(_LAGS, {})
     return SourceReport(
-        lags=tuple(PartitionLag.from_json(topic, lag) for topic, lag in sorted(told.get(_LAGS, {}).items())),
+        lags=tuple(PartitionLag.from_json(topic, lag) for topic, lag in sorted((lags or {}).items())),
         planned=tuple(PlannedEntries.from_json(one, planned[one]) for one in READERS if one in planned),
         losses=told.get(_LOSSES, 0),
+        lags_known=lags is not None,
     )
 
 

@@ -80,10 +80,10 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Where they are not known it returns the ends of that batch. Spark asks before it keeps the plan of the batch, so
         an error would end a query for its progress alone, and a new one with subscriptions that it never used.
         """
+        newest = None
         try:
             newest = self._plan.newest()
         except EosError as error:
-            newest = Offsets({topic: end for topic, end in self._planned[1].topics.items() if end.delivered})
             log.warning("The newest messages are not known, so no lag is reported for this micro-batch: %s", error)
         return self._open()[2].report(*self._planned, newest)
 

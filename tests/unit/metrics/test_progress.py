@@ -108,6 +108,8 @@ def test_what_tasks_were_to_read_and_the_losses_of_the_run_are_told() -> None:
         "at least 1,910 entries planned: 10 from brokers, 1,900 from bookies",
         "3 losses of data since the query began",
     ]
+    unknown = (SourceReport(lags_known=False), None)
+    assert Progress(nothing, (), unknown).line().split("; ")[1:] == ["the entries left are not known"]
 
 
 def test_a_function_that_raises_does_not_keep_the_batch_from_the_next_one(caplog: pytest.LogCaptureFixture) -> None:

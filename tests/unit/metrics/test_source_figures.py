@@ -71,6 +71,7 @@ def test_a_source_without_a_report_says_nothing_of_what_is_unread() -> None:
     assert unread(None, both[1]) == [SECOND, SECOND]
     assert unread(both[0], None) == [FIRST, FIRST]
     assert unread(None, None) == []
+    assert unread(replace(both[0], lags=(), lags_known=False), both[1]) == [SECOND, SECOND]
     shared = SourceFigures(Labels(JOBS, 0))
     found = list(shared.figures_of(replace(two, reports=(None, both[1])), NOW))
     assert not [one for one in found if one[0] in (LAG, OLDEST_AGE)], "a part of the shared value is not known"
@@ -85,6 +86,23 @@ def test_partitions_without_an_end_share_a_value() -> None:
         (LAG, ("counts", FIRST), 5),
         (OLDEST_AGE, ("counts", FIRST), 1.0),
     ]
+
+
+def test_an_age_that_nobody_knows_keeps_its_value() -> None:
+    """Brokers that are too slow to answer would end the alert that the query is late."""
+    figures = SourceFigures(Labels(JOBS, TOPICS))
+
+    def ages(*lags: PartitionLag) -> dict[str, float]:
+        found = figures.figures_of(read(*lags), NOW)
+        return {labels[1]: value for figure, labels, value in found if figure is OLDEST_AGE}
+
+    assert ages(lag(FIRST, 5, 700.0), lag(SECOND, 7, 900.0)) == {FIRST: 700.0, SECOND: 900.0}
+    assert ages(lag(FIRST, 5, 710.0), lag(SECOND, 7)) == {FIRST: 710.0}
+    assert ages(lag(SECOND, 7)) == {FIRST: 0}
+    assert ages() == {FIRST: 0, SECOND: 0}
+    shared = SourceFigures(Labels(JOBS, 0))
+    found = list(shared.figures_of(read(lag(FIRST, 5, 700.0), lag(SECOND, 7)), NOW))
+    assert (OLDEST_AGE, ("counts", "other"), 700.0) in found
 
 
 def test_planned_entries_count_for_the_reader_that_tasks_were_to_use_and_each_reader_has_a_value() -> None:

@@ -32,6 +32,7 @@ def source(latest: str | None) -> Any:
             ),
             losses=2,
         ),
+        SourceReport(planned=(PlannedEntries(reader="brokers", entries=5),), lags_known=False),
     ],
 )
 def test_a_report_comes_back_from_the_progress_as_it_was_made(report: SourceReport) -> None:
