@@ -22,11 +22,15 @@ log = logging.getLogger("eos.source")
 BEFORE_ALL = EntryId(-1, -1)
 """The entry that a cursor is sent to, so that it stands before everything that is stored."""
 
-_OTHER_TOPICS = (
-    " The name is made of subscriptionPrefix and of the topics' names. If the query has other topics than before, the "
-    "subscription of the old name is still there, and the broker keeps messages for it on each of its topics. Delete "
-    "it: pulsar-admin topics unsubscribe. Give the name by the option subscription, and it stays the same."
+_OTHER_NAME = (
+    "the subscription of the old name is still there, and the broker keeps messages for it on each of its topics. "
+    "Delete it: pulsar-admin topics unsubscribe."
 )
+_OTHER_TOPICS = (
+    "The name is made of subscriptionPrefix and of the topics' names. If the query has other topics than before, "
+    f"{_OTHER_NAME} Give the name by the option subscription, and it stays the same."
+)
+_OTHER_OPTION = f"If the option subscription had another value before, {_OTHER_NAME}"
 
 
 def too_old(topic: str) -> str:
@@ -178,10 +182,10 @@ class Subscriptions:
             log.warning(
                 'the subscription "%s" was missing on %s. It was deleted, it expired '
                 "(subscriptionExpirationTimeMinutes), or the topic was made again. It "
-                "is made again at the beginning of the topic.%s",
+                "is made again at the beginning of the topic. %s",
                 self._options.subscription,
                 topic,
-                _OTHER_TOPICS if self._options.subscription != self._options.prefix else "",
+                _OTHER_TOPICS if self._options.subscription != self._options.prefix else _OTHER_OPTION,
             )
         return TopicState(last, stands, made)
 
