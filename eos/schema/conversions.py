@@ -49,7 +49,7 @@ CONVERTED: Mapping[tuple[Leaf, Leaf], frozenset[str]] = {
 }
 """{(type of the message, type of the query): formats in which it is converted}; equal types need no entry."""
 
-MOST_MILLIS = 2**63 // 1000 - 1
+MOST_MILLIS = 2**63 // 1000
 """Milliseconds, before and after 1970, that Spark has moments for."""
 
 BITS: Mapping[str, int] = {"int": 31, "long": 63}

@@ -24,7 +24,8 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 
 _DAY_MS = 86_400_000
 _DAY_NS = _DAY_MS * 1_000_000
-_MOST_US = np.iinfo(np.int64).max
+_US = np.iinfo(np.int64)
+"""The microseconds that Spark has moments for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +68,14 @@ def _true_or_false(parts: Numbers) -> Numbers:
 
 
 def _milliseconds(parts: Numbers) -> Numbers:
-    _check(parts["f0"], -(_MOST_US // 1000), _MOST_US // 1000)
+    _check(parts["f0"], -(_US.max // 1000), _US.max // 1000)
     moments: Numbers = parts["f0"].astype(np.int64) * 1000
     return moments
 
 
 def _seconds_and_nanoseconds(parts: Numbers) -> Numbers:
-    most = _MOST_US // 1_000_000 - 1
-    _check(parts["f0"], -most, most)
     _check(parts["f1"], 0, 999_999_999)
-    return _sum(parts["f0"] * 1_000_000, parts["f1"] // 1000)
+    return _sum(parts, 1_000_000)
 
 
 def _time_of_day(parts: Numbers) -> Numbers:
@@ -85,22 +84,27 @@ def _time_of_day(parts: Numbers) -> Numbers:
 
 
 def _days(parts: Numbers) -> Numbers:
-    most = np.iinfo(np.int32).max
-    _check(parts["f0"], -most, most)
-    days: Numbers = parts["f0"].astype(np.int32)
-    return days
+    days = np.iinfo(np.int32)
+    _check(parts["f0"], days.min, days.max)
+    dates: Numbers = parts["f0"].astype(np.int32)
+    return dates
 
 
 def _days_and_nanoseconds(parts: Numbers) -> Numbers:
-    most = _MOST_US // (_DAY_NS // 1000) - 1
-    _check(parts["f0"], -most, most)
     _check(parts["f1"], 0, _DAY_NS - 1)
-    return _sum(parts["f0"] * (_DAY_NS // 1000), parts["f1"] // 1000)
+    return _sum(parts, _DAY_NS // 1000)
 
 
-def _sum(one: Numbers, other: Numbers) -> Numbers:
-    whole: Numbers = one.astype(np.int64) + other.astype(np.int64)
-    return whole
+def _sum(parts: Numbers, per_unit: int) -> Numbers:
+    """Return microseconds. Args: units, and nanoseconds that are less than one; the microseconds of a unit."""
+    units, more = parts["f0"].astype(np.int64), parts["f1"].astype(np.int64) // 1000
+    (first, least), (last, most) = divmod(_US.min, per_unit), divmod(_US.max, per_unit)
+    before = (units < first) | ((units == first) & (more < least))
+    after = (units > last) | ((units == last) & (more > most))
+    if (wrong := before | after).any():
+        raise _OutOfRange(wrong)
+    moments: Numbers = units * per_unit + more  # the first unit alone overflows, and what is added brings it back
+    return moments
 
 
 def _alone(numbers: Numbers) -> tuple[Numbers, ...]:

@@ -7,8 +7,10 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_type
 
 from eos.errors import InvalidInput
+from eos.pulsar.protocol.schemas import Registered
 from eos.schema.decoder import Decoder
 from eos.schema.description import Pair, Primitive, described
+from eos.schema.encoder import encoder_of
 from eos.schema.errors import Undecodable
 from eos.schema.spark_types import spark_type
 from tests.unit.schema.registered import field, golden, record, registered
@@ -116,3 +118,35 @@ def test_two_schemas_that_do_not_go_together_are_both_named(writer: Any, reader:
         decoder(reader, writer)
     if not isinstance(writer, Pair):
         assert str(writer) in str(it.value)
+
+
+LAST = 2**63 - 1
+"""Microseconds of Spark's last moment. The first one is as many, and one more, before 1970."""
+
+
+@pytest.mark.parametrize(
+    ("schema", "unit"),
+    [
+        *((registered(kind), 1000) for kind in ("DATE", "TIMESTAMP")),
+        *((registered(kind), 1) for kind in ("INSTANT", "LOCAL_DATE_TIME")),
+        *(
+            (registered("AVRO", record(field("at", {"type": "long", "logicalType": f"{local}timestamp-{unit}"}))), size)
+            for local in ("", "local-")
+            for unit, size in (("millis", 1000), ("micros", 1))
+        ),
+    ],
+)
+def test_each_moment_that_spark_has_is_read_as_it_is_written(schema: Registered, unit: int) -> None:
+    known = described(schema)
+    kind = to_arrow_type(spark_type(known), timezone="UTC")
+    moments = [LAST, LAST - 1, LAST - 10**6, 0, -1, 10**6 - LAST, 999 - LAST, -LAST - 1]
+    if unit > 1:
+        moments.pop()  # of a whole millisecond the part before is none of Spark's
+    moment = kind.field("at").type if isinstance(kind, pa.StructType) else kind
+    given = pa.array(moments, pa.int64()).cast(moment)
+    values = pa.StructArray.from_arrays([given], fields=list(kind)) if isinstance(kind, pa.StructType) else given
+    for times in (1, 100):  # one by one, and by the column
+        written = encoder_of(known).encode(pa.concat_arrays([values] * times)).cast(pa.binary())
+        found = Decoder(known, known, kind).decode(written)
+        read = found.field("at") if isinstance(kind, pa.StructType) else found
+        assert read.cast(pa.int64()).to_pylist() == [moment // unit * unit for moment in moments] * times
