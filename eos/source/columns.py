@@ -140,10 +140,12 @@ def checked(schema: StructType, value: DataType | None = None, *, keeps_damaged:
         typed = value is not None and part.name == "value"
         types = (value,) if value is not None and typed else part.types
         if field.dataType not in types:
-            given = " or ".join(kind.simpleString() for kind in types)
+            declared, given = field.dataType.simpleString(), [kind.simpleString() for kind in types]
+            unseen = ", where each part may be null and has no comment. Leave NOT NULL and COMMENT out"
             raise InvalidInput(
-                f"column {field.name!r} can't be {field.dataType.simpleString()}: "
-                f"{'by the registered schema it is' if typed else 'the Pulsar source gives it as'} {given}."
+                f"column {field.name!r} can't be {declared}: "
+                f"{'by the registered schema it is' if typed else 'the Pulsar source gives it as'} "
+                f"{' or '.join(given)}{unseen if declared in given else ''}."
             )
         if not field.nullable:
             raise InvalidInput(f"column {field.name!r} is declared not null; the Pulsar source's columns are nullable.")

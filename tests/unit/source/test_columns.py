@@ -11,6 +11,7 @@ from pyspark.sql.types import (
     BinaryType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -120,12 +121,26 @@ def test_a_time_that_spark_has_no_timestamp_for_is_told_to_be_read_as_a_number()
         (schema(value=IntegerType()), "column 'value' can't be int: the Pulsar source gives it as binary or string"),
         (schema(__messageId=StringType()), r"gives it as struct<ledger:bigint,entry:bigint,batchIndex:int>"),
         (schema(__partition=TimestampType()), "gives it as int"),
+        (
+            schema(__messageProperties=MapType(StringType(), StringType(), False)),
+            r"each part may be null.*NOT NULL and",
+        ),
         (StructType([StructField("value", BinaryType(), nullable=False)]), "'value' is declared not null"),
     ],
 )
 def test_a_wrong_column_is_named(declared: StructType, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         checked(declared)
+
+
+@pytest.mark.parametrize("more", [{"nullable": False}, {"metadata": {"comment": "of a day"}}])
+def test_what_no_type_shows_is_named_where_it_differs(more: dict[str, Any]) -> None:
+    value = StructType([StructField("a", IntegerType())])
+    declared = schema(value=StructType([StructField("a", IntegerType(), **more)]))
+    with pytest.raises(
+        InvalidInput, match=r"registered schema it is struct<a:int>, where each part may be null and has"
+    ):
+        checked(declared, value)
 
 
 def test_every_column_can_be_had_in_each_of_its_types() -> None:
