@@ -21,7 +21,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.admin_requests import FORBIDDEN
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.topic_list import topic_names
-from eos.pulsar.protocol.topics import NAMESPACE, check_namespace, is_hidden
+from eos.pulsar.protocol.topics import NAMESPACE, check_namespace, is_hidden, persistent_name
 from eos.source.brokers import admin_api
 from eos.source.columns import ALL, all_with
 from eos.source.value_schema import typed
@@ -115,6 +115,7 @@ def _table(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
             client.partitions(topic)
         except TopicMissing:
             return _NOTHING
+        persistent_name(topic)  # of a name with a blank at its end the source would read the topic without it
         schema = client.schema(topic)
     named = spelling_key(VALUE_FORMAT) in map(spelling_key, given)
     values = None if named and not catalog_options(given).typed else typed(topic, schema, must=named)
@@ -128,8 +129,9 @@ def _table(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
 def _create(about: Mapping[str, str], given: Mapping[str, str]) -> StructType:
     columns = StructType.fromJson(json.loads(about["catalog.columns"]))
     properties = {name: text or "" for name, text in _properties(about).items()}
+    topic = persistent_name(_topic(about))  # another one could be made, and neither read nor written
     with Client(catalog_options(given).cluster) as client, _admin(given) as admin:
-        made = create(client, admin, _topic(about), columns, properties)
+        made = create(client, admin, topic, columns, properties)
     return _names(["made"]) if made else _NOTHING
 
 

@@ -27,8 +27,11 @@ PROPERTIES = "properties"
 _OURS = (PARTITIONS, DROPPABLE)
 """The properties that mean something here, in any spelling."""
 _WRITTEN = ("avro", "json")
-_OF_MESSAGES = {*(part.name for part in PARTS), *ALIASES} - {"value"}
-"""The columns that are no fields of a value."""
+_OF_MESSAGES = {name.lower() for name in (*(part.name for part in PARTS), *ALIASES)} - {"value"}
+"""The columns that are no fields of a value, in lower case: SQL does not tell names by their case."""
+_FIGURES = ("retention", "schema", "schema.version", "segments", "size")
+"""What DESCRIBE EXTENDED shows of a topic beside its properties."""
+_PLAIN_COLLATION = "UTF8_BINARY"
 _OF_SPARK = ("owner", "provider")
 """The properties that Spark itself adds to those of CREATE TABLE."""
 _OF_OPTIONS = "option."
@@ -198,14 +201,22 @@ def _refuse_foreign(topic: str, names: Collection[str]) -> None:
                 topic,
                 f"{name} is an option of a read or a write, and no property of a topic, which others see: {_WHERE}",
             )
+        if name.lower() in _FIGURES:
+            _refuse(
+                topic,
+                f"{name} is not a property that is set here. DESCRIBE EXTENDED shows the {name} that the topic has. "
+                "Leave it out. An administrator sets policies and schemas",
+            )
         for file_like, why in _OF_FILES.items():
             if name == file_like or (file_like.endswith(".") and name.startswith(file_like)):
                 _refuse(topic, why)
 
 
 def _declared(columns: StructType, form: str, topic: str) -> Declared | None:
-    fields = [column for column in columns.fields if column.name not in _OF_MESSAGES]
-    if [column.name for column in fields] == ["value"]:
+    fields = [column for column in columns.fields if column.name.lower() not in _OF_MESSAGES]
+    if (why := next(_without_meaning(StructType(fields)), None)) is not None:
+        _refuse(topic, f"{why}. Leave it out")
+    if [column.name.lower() for column in fields] == ["value"]:
         kind = fields[0].dataType
         if isinstance(kind, BinaryType | StringType):
             return None
@@ -213,22 +224,24 @@ def _declared(columns: StructType, form: str, topic: str) -> Declared | None:
             fields = kind.fields
     if not fields:
         return None
-    if required := next(_required(StructType(fields)), None):
-        _refuse(topic, f"NOT NULL of {required} means nothing to it: any field of its schema may be null. Leave it out")
     return new_version(StructType(fields), cast(ValueFormat, form), None, "Row")
 
 
-def _required(kind: DataType) -> Iterator[str]:
-    """Yield the fields that may not be null, at any depth."""
+def _without_meaning(kind: DataType, name: str = "") -> Iterator[str]:
+    """Yield what columns say that no schema has, at any depth. Args: their type; the name of what has it."""
+    collation = getattr(kind, "collation", _PLAIN_COLLATION)  # of a string, from Spark 4.0 on
+    if collation != _PLAIN_COLLATION:
+        yield f"COLLATE {collation} of {name} means nothing to it: queries compare its texts by their bytes"
     if isinstance(kind, StructType):
         for field in kind.fields:
             if not field.nullable:
-                yield field.name
-            yield from _required(field.dataType)
+                yield f"NOT NULL of {field.name} means nothing to it: any field of its schema may be null"
+            yield from _without_meaning(field.dataType, field.name)
     elif isinstance(kind, ArrayType):
-        yield from _required(kind.elementType)
+        yield from _without_meaning(kind.elementType, name)
     elif isinstance(kind, MapType):
-        yield from _required(kind.valueType)
+        yield from _without_meaning(kind.keyType, name)
+        yield from _without_meaning(kind.valueType, name)
 
 
 def _number(topic: str, text: str) -> int:

@@ -57,8 +57,9 @@ def persistent_name(topic: str) -> str:
     """Return the full name of a persistent topic. Raises InvalidInput for a malformed or non-persistent one."""
     name = full_name(topic)
     if not _FULL.fullmatch(name):
+        why = " It has a blank." if any(map(str.isspace, name)) else ""
         raise InvalidInput(
-            f"{topic!r} is not a topic name. Write 'name', 'tenant/namespace/name' or "
+            f"{topic!r} is not a topic name.{why} Write 'name', 'tenant/namespace/name' or "
             "'persistent://tenant/namespace/name'."
         )
     return name

@@ -57,6 +57,7 @@ def test_a_table_is_made_changed_described_and_dropped(sql: Sql, pulsar: Any, ou
         ("create table {t} (a int) partitioned by (a)", "TBLPROPERTIES ('partitions' = '3')"),
         ("create table {t} (`a-b` int)", "Rename it"),
         ("create table {t} (a int) using parquet", "another data source"),
+        ("create table {t} (a string collate utf8_lcase)", "COLLATE UTF8_LCASE of a"),
         ("create table {t} (a int) tblproperties ('valueFormat' = 'protobuf')", "Give 'avro' or 'json'"),
         ("create table {t} (a int) tblproperties ('partitions' = '0')", "a whole number of 1 or more"),
         ("create table topics.public.nowhere.t (a int)", "nowhere"),

@@ -34,7 +34,7 @@ class Cluster:
         return [f"persistent://{namespace}/{topic}" for topic in TOPICS]
 
     def partitions(self, topic: str) -> int:
-        numbers = {"flights": 0, "parts": 2, "left-partition-3": 0}
+        numbers = {"flights": 0, "parts": 2, "left-partition-3": 0, "flights ": 0, "my flights": 0}
         if (name := topic.rpartition("/")[2]) not in numbers:
             raise TopicMissing(topic)
         return numbers[name]
@@ -179,6 +179,17 @@ def test_as_select_without_a_guarantee_makes_no_topic() -> None:
     assert "only with guarantee=at-least-once" in refused(ask("create", **about))
 
 
-@pytest.mark.parametrize(("namespace", "table"), [("public/default", "nothing"), ("public", "flights"), ("", "t")])
+@pytest.mark.parametrize("table", ["flights ", "my flights"])
+@pytest.mark.parametrize("question", ["table", "create"])
+def test_a_topic_whose_name_the_source_does_not_take_is_no_table(question: str, table: str) -> None:
+    """Without the blank at its end the name is that of another topic, whose rows would be read in silence."""
+    about = {"catalog.columns": ALL.json(), "catalog.properties": StructType([]).json()}
+    assert f"default/{table}' is not a topic name. It has a blank" in refused(ask(question, table=table, **about))
+
+
+@pytest.mark.parametrize(
+    ("namespace", "table"),
+    [("public/default", "no thing"), ("public/default", "nothing"), ("public", "flights"), ("", "t")],
+)
 def test_no_topic_is_no_table(namespace: str, table: str) -> None:
     assert ask("table", namespace, table).fieldNames() == []

@@ -118,8 +118,13 @@ FOREIGN = [
             "guarantee",
         )
     ),
+    *(
+        ({name: "7"}, f"{name} is not a property")
+        for name in ("retention", "Schema", "schema.version", "segments", "size")
+    ),
 ]
 """What would be seen by others as a property, or have no effect in silence."""
+COLLATED = StringType("UTF8_LCASE")
 
 
 def test_columns_that_are_no_part_of_a_message_make_a_schema() -> None:
@@ -133,9 +138,10 @@ def test_columns_that_are_no_part_of_a_message_make_a_schema() -> None:
 
 @pytest.mark.parametrize("name", [*(part.name for part in PARTS if part.name != "value"), *ALIASES, *ASSIGNED])
 def test_no_column_of_a_message_is_a_field(name: str) -> None:
-    pulsar = Pulsar()
-    made(pulsar, of(id=NUMBER, **{name: TEXT}))
-    assert name.encode() not in pulsar.schemas[0].definition
+    for spelled in (name, name.upper()):
+        pulsar = Pulsar()
+        made(pulsar, of(id=NUMBER, **{spelled: TEXT}))
+        assert spelled.encode() not in pulsar.schemas[0].definition
 
 
 OPEN = [Unanswered("30 s"), ConnectionLost("reset"), *(Refused("PUT", code, "no") for code in ("408", "500", "504"))]
@@ -171,7 +177,9 @@ def test_properties_of_ours_are_known_in_any_spelling(word: str) -> None:
         changed(pulsar, partitions="5", pARTITIONS="6")
 
 
-@pytest.mark.parametrize("columns", [of(), of(value=BYTES), of(value=TEXT, __key=BYTES, __publishTime=NUMBER)])
+@pytest.mark.parametrize(
+    "columns", [of(), of(value=BYTES), of(VALUE=BYTES), of(value=TEXT, __key=BYTES, __publishTime=NUMBER)]
+)
 def test_bytes_make_no_schema(columns: StructType) -> None:
     pulsar = Pulsar()
     assert made(pulsar, columns)
@@ -204,6 +212,13 @@ def test_a_topic_that_is_there_is_left_as_it_is() -> None:
         ),
         (of(inner=ArrayType(REQUIRED)), {}, "NOT NULL of id"),
         (of(inner=MapType(TEXT, REQUIRED)), {}, "NOT NULL of id"),
+        (StructType([StructField("value", BYTES, False)]), {}, "NOT NULL of value"),
+        *(
+            (of(a=kind), {}, "COLLATE UTF8_LCASE of a means nothing")
+            for kind in (COLLATED, ArrayType(COLLATED), MapType(TEXT, COLLATED), MapType(COLLATED, TEXT))
+        ),
+        (of(value=COLLATED), {}, "COLLATE UTF8_LCASE of value"),
+        (of(a=of(b=COLLATED)), {}, "COLLATE UTF8_LCASE of b"),
         (A, {"provider": "parquet"}, "another data source"),
         *((A, foreign, words) for foreign, words in FOREIGN),
         (A, {"partitions": "many"}, "whole number"),
