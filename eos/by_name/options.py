@@ -118,7 +118,8 @@ def parse_write_options(given: Mapping[str, str], call: str) -> WriteOptions:
         raise InvalidInput(
             f"value_format='json' is not there for {call}. A data source gets Arrow batches, and Spark's to_json is a "
             "function of columns. Make the value in the DataFrame, and leave value_format out: "
-            "df.selectExpr('to_json(struct(*)) as value')."
+            "df.selectExpr('to_json(struct(*)) as value'). INSERT INTO does not write a table whose topic has a JSON "
+            "schema. Use eos.write(df, service_url, topic=..., value_format='json', job_id=...)."
         )
     return WriteOptions(options, options.cluster(service_url))
 

@@ -68,7 +68,10 @@ _WRITES: Mapping[ValueFormat, tuple[str, str]] = {
     "json": ("JSON", "a topic with a JSON schema or without one"),
     "avro": ("AVRO", "a topic with an AVRO schema"),
     "protobuf": ("PROTOBUF_NATIVE", "a topic with such a schema"),
-    "schema": ("primitives, AVRO, PROTOBUF_NATIVE and pairs of these", "value_format='json' for a JSON schema"),
+    "schema": (
+        "primitives, AVRO, PROTOBUF_NATIVE and pairs of these",
+        "eos.write or eos.sink with value_format='json' for a JSON schema, which INSERT INTO does not write",
+    ),
 }
 """{format: what it writes; what to use for another schema}."""
 

@@ -68,6 +68,12 @@ def test_what_the_readers_of_a_topic_could_not_read_is_refused(
         check(columns(carrier=TEXT, delay=NUMBER), value_format, registered(kind, FLIGHT))
 
 
+def test_the_way_to_write_a_json_schema_is_one_that_insert_into_has_not() -> None:
+    """Of INSERT INTO each value_format is refused there, one by the words of the other."""
+    with pytest.raises(InvalidInput, match=r"Use eos\.write or eos\.sink with value_format='json' for a JSON schema"):
+        check(columns(carrier=TEXT, delay=NUMBER), "schema", registered("JSON", FLIGHT))
+
+
 def test_a_value_has_the_type_of_the_topics_schema() -> None:
     flight = StructType([StructField("delay", NUMBER)])
     for kind, value in (("INT64", NUMBER), ("STRING", TEXT), ("AVRO", flight)):
