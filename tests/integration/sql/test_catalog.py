@@ -98,6 +98,22 @@ def test_only_what_a_query_needs_is_read(sql: Sql) -> None:
         assert sorted(word.strip().partition("#")[0] for word in read.split(",")) == sorted(columns), query
 
 
+def test_a_filter_by_a_time_that_python_does_not_have_leaves_the_rows(sql: Sql, register: Register) -> None:
+    text = '{"type": "record", "name": "R", "fields": [{"name": "d", "type": {"type": "int", "logicalType": "date"}}]}'
+    register(f"persistent://public/default/{sql.name}", "AVRO", text)
+    sql(INSERT + "select named_struct('d', date'2026-11-30'), int(id % 3) from range(6)")
+    later = "value.d < date'+12345-01-01'"
+    sql.spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        for time in (later, "__publishTime < timestamp'9999-12-31 23:59:59'"):
+            assert sql.text(f"select count(*) from {{t}} where {time}") == "6"
+        one = sql.spark.sql(f"select __key from {sql.table} where __partition = 1 and {later}")
+        assert one.rdd.getNumPartitions() == 1, "a filter that Python can't take hides the others"
+    finally:
+        sql.spark.conf.unset("spark.sql.session.timeZone")
+    assert sql.text("select count(*) from {t} timestamp as of '1950-01-01'") == "0"
+
+
 def test_a_registered_schema_types_the_value(sql: Sql, register: Register) -> None:
     text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
     register(f"persistent://public/default/{sql.name}", "AVRO", text)

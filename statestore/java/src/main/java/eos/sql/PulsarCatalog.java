@@ -82,10 +82,13 @@ public final class PulsarCatalog implements StagingTableCatalog, SupportsNamespa
         return loaded(table, Map.of("endingOffsets", version));
     }
 
-    /** {@code TIMESTAMP AS OF}: what was published before that time, which comes in microseconds. */
+    /**
+     * {@code TIMESTAMP AS OF}: what was published before that time, which comes in microseconds. The option has no time
+     * before 1970, and no message has one.
+     */
     @Override
     public Table loadTable(Identifier table, long micros) throws NoSuchTableException {
-        return loaded(table, Map.of("endingTime", Long.toString(Math.floorDiv(micros, 1000))));
+        return loaded(table, Map.of("endingTime", Long.toString(Math.max(0, Math.floorDiv(micros, 1000)))));
     }
 
     private Table loaded(Identifier table, Map<String, String> more) throws NoSuchTableException {

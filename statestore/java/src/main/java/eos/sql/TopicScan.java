@@ -1,7 +1,9 @@
 package eos.sql;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
@@ -24,6 +26,9 @@ import scala.Option;
 final class TopicScan implements SupportsPushDownRequiredColumns, SupportsPushDownFilters {
     /** Costs nothing: it is not in a message. Spark takes no Python source without a column, as count(*) needs it. */
     private static final String CHEAPEST = "__partition";
+
+    /** The columns whose filters the source knows: {@code eos/source/filters.py}. */
+    private static final Set<String> READ_BY = Set.of("__topic", "__partition", "__publishTime");
 
     private final StructType all;
     private final CaseInsensitiveStringMap options;
@@ -69,8 +74,12 @@ final class TopicScan implements SupportsPushDownRequiredColumns, SupportsPushDo
         return table.newScanBuilder(options).build();
     }
 
+    /** Hand the filters over by which less is read. Any other is of no use there. */
     private void push(PythonDataSourceV2 source) {
-        if (filters.length == 0) {
+        Filter[] useful = Arrays.stream(filters)
+                .filter(one -> READ_BY.containsAll(List.of(one.references())))
+                .toArray(Filter[]::new);
+        if (useful.length == 0) {
             return;
         }
         try {
@@ -78,12 +87,15 @@ final class TopicScan implements SupportsPushDownRequiredColumns, SupportsPushDo
                     .pushdownFiltersInPython(
                             source.getOrCreateDataSourceInPython(Python.NAME, options, Option.apply(columns)),
                             columns,
-                            filters);
+                            useful);
             if (pushed.isDefined()) {
                 source.setReadInfo(pushed.get().readInfo());
             }
         } catch (NoSuchMethodError older) {
             // Spark 4.0: it reads everything, and filters the rows itself.
+        } catch (Exception error) {
+            // So does any other where Python has no such value: it has no moment after the year 9999, and in New York
+            // 9999-12-31 ends after it. The read itself says what else is wrong.
         }
     }
 }
