@@ -117,7 +117,10 @@ def _type(kind: DataType, form: Form, name: str, path: str) -> Any:
         return _TIMES[type(kind)] if form == "AVRO" else "string"
     if type(kind) in _PLAIN:
         return _PLAIN[type(kind)]
-    raise InvalidInput(f"Column {path!r} is {kind.simpleString()}, which no Avro schema has. Cast it, or leave it out.")
+    raise InvalidInput(
+        f"Column {path!r} is {kind.simpleString()}, which no Avro schema has. Cast it, declare another type, or leave "
+        "it out."
+    )
 
 
 def _with_fields(schema: Any, kind: DataType, form: Form, name: str, path: str) -> Any:
