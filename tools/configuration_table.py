@@ -53,7 +53,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-_ONLY = {("stream",): "streams: ", ("batch",): "batch reads: "}
+_ONLY: Mapping[tuple[str, ...], str] = {("stream",): "streams: ", ("batch",): "batch reads: "}
 
 
 def key_of(name: str) -> str:

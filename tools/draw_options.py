@@ -6,7 +6,7 @@ Without --check the pages are written; with it, the exit code is 1 when one is s
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def _table(rows: Iterable[tuple[str, ...]], head: str = "option | default | mean
     return f"| {head} |\n|{'---|' * (head.count('|') + 1)}\n" + "\n".join(lines)
 
 
-DRAWN = (
+DRAWN: tuple[tuple[Path, str, Callable[[], str]], ...] = (
     (DOCS / "reference" / "metrics.md", "sink figures", partial(figures, FIGURES)),
     (DOCS / "reference" / "metrics.md", "source figures", partial(figures, SOURCE_FIGURES)),
     (DOCS / "reference" / "source.md", "source columns", source_columns),

@@ -109,7 +109,7 @@ def attempt(python: str, spark: str, tests: Sequence[str], folder: Path) -> Row:
         return Row(python, spark, NOT_TRIED, "installed, and nothing was run")
     report, log = home / "tests.xml", home / "tests.log"
     report.unlink(missing_ok=True)
-    command = [environment / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not large"]
+    command = [str(environment / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not large"]
     surroundings = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYTHONPATH")}
     surroundings["PATH"] = f"{environment / 'bin'}:{surroundings['PATH']}"
     with log.open("w") as out:
@@ -134,7 +134,7 @@ def kill(row: Row, pulsar: str, folder: Path) -> Row:
     """Run queries that are killed on one Pulsar; return the row with how they ended."""
     home = folder / f"python{row.python}-spark{row.spark}"
     log, out = home / f"pulsar{pulsar}.log", folder / "matrix.json"
-    command = [sys.executable, "-m", "tests.matrix.smoke", "--python", home / "venv" / "bin" / "python"]
+    command = [sys.executable, "-m", "tests.matrix.smoke", "--python", str(home / "venv" / "bin" / "python")]
     with log.open("w") as said:
         ended = subprocess.run(
             [*command, "--pulsar", pulsar, "--out", out, "--logs", home / f"pulsar{pulsar}"],
