@@ -103,9 +103,10 @@ class Schedule:
         store = SavepointStore.of(self.checkpoint, self.options)
         before = self._ours(store)
         made = self._make(store)
-        # Batch 7 of a query that ran at this address before is another batch than this one's.
-        newest = max((one.batch_id for one in before if one.state == "ready" and one.query == made.query), default=-1)
-        if made.batch_id == newest:
+        # Batch 7 of a query that ran at this address before is another batch than this one's. The last savepoint may
+        # hold a lower batch than those before it: a savepoint was restored to this address.
+        same = [one.batch_id for one in before if one.state == "ready" and one.query == made.query]
+        if same[-1:] == [made.batch_id]:
             # Nothing was committed since: another of the same batch would push out one that is of use.
             bookkeeper.delete(made.name, self.checkpoint, options=self.options)
             return Round(None, *self._prune(store, made.query))

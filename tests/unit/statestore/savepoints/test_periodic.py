@@ -162,6 +162,19 @@ def test_a_batch_is_held_once(world: World) -> None:
     assert world.tree.names == [first.made.name]
 
 
+def test_a_batch_of_a_restored_savepoint_is_held_once_though_later_ones_were_held_before(world: World) -> None:
+    """A savepoint was restored to the address, and the query on it commits nothing."""
+    before = [world.round(keep=5).made for _ in range(4)]
+    world.batch = 1
+    restored = world.round(keep=5)
+    assert restored.made is not None
+    assert restored.made.batch_id == 2
+    for _ in range(3):
+        world.batch = 1
+        assert world.round(keep=5).made is None
+    assert world.tree.there == [*before, restored.made]
+
+
 def test_a_query_that_begins_at_the_same_address_leaves_the_newest_of_the_one_before(world: World) -> None:
     """As where the checkpoint was lost, and the job has started on an empty folder."""
     for _ in range(3):
