@@ -85,9 +85,7 @@ def stop_with_savepoint(
         ) from failed
     try:
         return bookkeeper.create(name, source, options=options)
-    except InvalidInput:
-        raise
-    except StateStoreError as error:
+    except StateStoreError as error:  # also that no batch is committed, or that another has taken the name meanwhile
         raise Unavailable(
             f"The query has ended in good order, but no savepoint could be made of {source}: {error}. Make it by "
             f"`statestore savepoint create {name} {source}`, or start the query again"

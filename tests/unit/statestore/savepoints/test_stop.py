@@ -82,11 +82,24 @@ def test_a_time_that_is_none_is_refused_before_the_query_ends(world: Make, timeo
     assert not one.ended
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        CutFailed("files are missing"),
+        InvalidInput("bk://zk:2181/q has no committed batch yet"),
+        InvalidInput("There is a savepoint end in this tree already"),
+    ],
+)
+def test_a_savepoint_that_cannot_be_made_of_an_ended_query_is_told_as_such(world: Make, error: StateStoreError) -> None:
+    """InvalidInput would say that the query runs on."""
+    one = world()
+    one.raises = error
+    with pytest.raises(Unavailable, match=rf"has ended in good order, .*{error}.*savepoint create end bk://"):
+        one.stop()
+
+
 def test_what_fails_after_the_query_has_ended_is_told_with_what_to_do(world: Make) -> None:
     one = world()
-    one.raises = CutFailed("files are missing")
-    with pytest.raises(Unavailable, match=r"has ended in good order, .*files are missing.*savepoint create end bk://"):
-        one.stop()
     one.failed = RuntimeError("the sink failed")
     with pytest.raises(Unavailable, match=r"has ended with an error, and no savepoint was made: the sink failed"):
         one.stop()
