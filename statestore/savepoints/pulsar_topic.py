@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from eos.config import Cluster
+from eos.config import MOST_S, Cluster
 from statestore.bk.address import is_bk
 from statestore.checkpoint.cut import cut_of
 from statestore.checkpoint.files import HadoopFiles
 from statestore.checkpoint.place import NewCheckpoint
 from statestore.defaults import TRANSACTION_S
-from statestore.errors import CutFailed, NotFound
+from statestore.errors import CutFailed, InvalidInput, NotFound
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import bookkeeper, topic
 from statestore.savepoints.folder import HadoopFolder, Source
@@ -60,6 +60,8 @@ def create(
     """
     where = TopicAddress.parse(to)
     check_name(name)
+    if not isinstance(timeout_s, int | float) or not 1 <= timeout_s <= MOST_S:
+        raise InvalidInput(f"The transaction's time-out is {timeout_s!r}. Give seconds, from 1 to {MOST_S:,.0f}")
 
     def send(what: What, copied: Source) -> Manifest:
         return topic.write(cluster or Cluster(where.service_url), where.topic, what, copied, timeout_s, progress)

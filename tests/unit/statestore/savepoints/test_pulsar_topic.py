@@ -17,7 +17,7 @@ import pytest
 
 from statestore.bk.address import BkAddress
 from statestore.checkpoint.cut import Cut
-from statestore.errors import CutFailed, NotFound
+from statestore.errors import CutFailed, InvalidInput, NotFound
 from statestore.hadoop.file_systems import Hadoop
 from statestore.savepoints import bookkeeper, pulsar_topic, topic
 from statestore.savepoints.folder import Source
@@ -185,3 +185,9 @@ def test_a_store_that_tells_a_files_time_in_whole_seconds_replaces_none_by_that(
         if changed_s:
             block.enter_context(pytest.raises(CutFailed, match="was replaced"))
         assert pulsar_topic.create("one", str(checkpoint), "pulsar://nowhere:1/savepoints", operators=1)
+
+
+@pytest.mark.parametrize("timeout_s", [float("nan"), float("inf"), -600, 0, 0.0004, 1e12, "600", None])
+def test_a_time_out_that_is_none_is_refused_before_the_topic_is_made(timeout_s: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"time-out is .*\. Give seconds, from 1 to 1,000,000,000$"):
+        pulsar_topic.create("nightly", SOURCE, "pulsar://localhost:1/savepoints", timeout_s=timeout_s)
