@@ -43,8 +43,8 @@ class SavepointStore:
         Raises:
             InvalidInput: it is not a bk:// address, or an option is wrong.
         """
-        address = BkAddress.parse(uri, options)
-        return cls(Hadoop.of(spark, options, make_root=False), address)
+        hadoop = Hadoop.of(spark, options, make_root=False)
+        return cls(hadoop, BkAddress.parse(uri, hadoop.options))  # the session may know an ensemble's name
 
     def all(self) -> list[Savepoint]:
         """Return the savepoints in whatever state, oldest first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -171,6 +172,21 @@ def test_it_promises_that_the_sink_is_told_later_only_where_the_cause_may_pass(
     (message,) = caplog.messages
     assert says in message
     assert ("next savepoint" in message) == isinstance(why, Unavailable)
+
+
+def test_an_ensemble_has_the_name_that_the_session_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `spark-defaults.conf` sets it: a call needs no option of its own."""
+    known = {"fs.bk.prod.metadata-service-uri": "zk://zk1:2181;zk2:2181/ledgers"}
+
+    def of(spark: object, options: dict[str, str] | None, **_: object) -> SimpleNamespace:
+        return SimpleNamespace(options=(known if spark == "session" else {}) | (options or {}))
+
+    monkeypatch.setattr(Hadoop, "of", of)
+    session: Any = "session"
+    for store in (SavepointStore.of("bk://prod/q", None, session), SavepointStore.of("bk://prod/q", known)):
+        assert store.address.servers == "zk1:2181,zk2:2181"
+    with pytest.raises(InvalidInput, match=r"fs.bk.prod.metadata-service-uri is not set"):
+        SavepointStore.of("bk://prod/q", None)
 
 
 @pytest.mark.parametrize(
