@@ -307,7 +307,7 @@ def _patience() -> Retry:
 def _was_committed(client: Client, topic: str, manifest: Manifest) -> bool:
     try:
         return manifest in [seen.manifest for seen in TopicScan.of(client, topic).found.values()]
-    except Unavailable as error:
+    except (Unavailable, NetworkError) as error:
         raise CommitUnknown(
             f"The transaction of savepoint {manifest.name} has ended, and it is unknown whether the "
             f"savepoint was committed. List the topic's savepoints later. {error}"

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import eos.errors
 from eos.errors import DamagedEntry, EosError, NetworkError
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.messages import Message
@@ -79,11 +80,12 @@ def messages_behind(client: Client, topic: str, after: MessageId) -> Iterator[Me
         InvalidInput: the topic has partitions.
         Unavailable: it could not be read to its end.
     """
-    if client.partitions(topic):
-        raise InvalidInput(f"The topic {topic} has partitions. Savepoints need a topic without partitions")
-    # A savepoint's first message lies after one that was read, unless it is the topic's first.
-    reader = client.reader(topic, permits=_PERMITS, after=after, stored=after != EARLIEST)
+    reader = None
     try:
+        if client.partitions(topic):
+            raise InvalidInput(f"The topic {topic} has partitions. Savepoints need a topic without partitions")
+        # A savepoint's first message lies after one that was read, unless it is the topic's first.
+        reader = client.reader(topic, permits=_PERMITS, after=after, stored=after != EARLIEST)
         last, seen = reader.last_message_id(), after
         while seen < last:
             try:
@@ -101,8 +103,11 @@ def messages_behind(client: Client, topic: str, after: MessageId) -> Iterator[Me
                 )
             yield message
             seen = message.message_id
+    except eos.errors.InvalidInput:
+        raise  # such as a wrong token: another attempt does not help
     except NetworkError as error:
         raise Unavailable(f"{topic} could not be read to its end. {error}") from error
     finally:
-        with contextlib.suppress(EosError):
-            reader.close()
+        if reader is not None:
+            with contextlib.suppress(EosError):
+                reader.close()

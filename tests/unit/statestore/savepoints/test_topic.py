@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eos.config import Cluster
-from eos.errors import CommitUnknown, DamagedEntry
+from eos.errors import BadCredentials, CommitUnknown, ConnectionLost, DamagedEntry, NetworkError
 from eos.pulsar.protocol.messages import Message
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from statestore.errors import NotFound, Unavailable
@@ -67,9 +67,58 @@ def test_silence_before_the_end_is_no_end(monkeypatch: pytest.MonkeyPatch, later
         topics.list_topic(Cluster("pulsar://nowhere"), "t")
 
 
-def test_a_commit_that_can_not_be_looked_up_is_unknown() -> None:
+class Away(Silent):
+    """A client whose broker is away from one of its calls on."""
+
+    def __init__(self, since: str, error: NetworkError | None = None) -> None:
+        super().__init__([MessageId(1, 1)])
+        self._since, self._error = since, error or ConnectionLost("the broker is away")
+
+    def _asked(self, call: str) -> None:
+        if call == self._since:
+            raise self._error
+
+    def partitions(self, topic: str) -> int:
+        self._asked("partitions")
+        return super().partitions(topic)
+
+    def reader(self, topic: str, **_: Any) -> Silent:
+        self._asked("reader")
+        return self
+
+    def last_message_id(self) -> MessageId:
+        self._asked("last_message_id")
+        return super().last_message_id()
+
+    def read(self, timeout_s: float) -> Message | None:
+        self._asked("read")
+        return super().read(timeout_s)
+
+
+REFUSED = BadCredentials("the token is expired")
+CALLS = ("partitions", "reader", "last_message_id", "read")
+
+
+@pytest.mark.parametrize("since", CALLS)
+def test_a_broker_that_is_away_is_told_as_such(since: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "Client", lambda cluster: Away(since))
+    with pytest.raises(Unavailable, match=r"^t could not be read to its end\. the broker is away$"):
+        topics.find(Cluster("pulsar://nowhere"), "t", "one")
+
+
+def test_a_refusal_is_not_told_as_a_broker_that_may_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "Client", lambda cluster: Away("reader", REFUSED))
+    with pytest.raises(BadCredentials, match=r"^the token is expired$"):
+        topics.find(Cluster("pulsar://nowhere"), "t", "one")
+
+
+@pytest.mark.parametrize(
+    "client",
+    [Silent([MessageId(1, 1), MessageId(1, 1)]), *map(Away, CALLS), Away("reader", REFUSED)],
+    ids=["silent", *CALLS, "refused"],
+)
+def test_a_commit_that_can_not_be_looked_up_is_unknown(client: Any) -> None:
     manifest = Manifest("id", "one", "file:///q", 1, "q", 0, 0, 0, 0, 0, 0)
-    client: Any = Silent([MessageId(1, 1), MessageId(1, 1)])
     with pytest.raises(CommitUnknown, match="savepoint one has ended, and it is unknown"):
         topics._was_committed(client, "t", manifest)
 
