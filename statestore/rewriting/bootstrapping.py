@@ -124,7 +124,10 @@ def _run(
         stream = _transformed(transform, spark.readStream.schema(history.schema).parquet(rows))
         writer = stream.writeStream.outputMode(output_mode).format("noop")
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-        query.awaitTermination()
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()  # where the caller was interrupted, it would go on writing into what is removed
     except AnalysisException as error:
         raise InvalidInput(f"Spark refuses the history or the transformation: {reason(error)}") from error
     except StateStoreError:
