@@ -18,7 +18,7 @@ from eos.spark.jar import (
     settings_of,
     with_jar,
 )
-from statestore.errors import InvalidInput, own_errors
+from statestore.errors import InvalidInput, Unavailable, own_errors
 from statestore.hadoop.jar import jar_path
 from statestore.hadoop.options import PREFIX, checked
 from statestore.hadoop.own_jvm import end_jvm
@@ -85,10 +85,15 @@ def session(options: Mapping[str, object], settings: Mapping[str, str]) -> Itera
 
     Raises:
         SparkMissing: there is no PySpark, or it is too old; it says what to install.
+        Unavailable: Spark does not start, as with a setting that it or its JVM refuses.
     """
     require_pyspark()
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
+
+    from eos.spark.query import reason
 
     found = SparkContext._gateway
     builder: Any = SparkSession.builder
@@ -96,7 +101,13 @@ def session(options: Mapping[str, object], settings: Mapping[str, str]) -> Itera
         builder = builder.config(name, value)
     builder = configure_spark(builder, options=options)
     with _jvm_on_standard_error():
-        spark: SparkSession = builder.getOrCreate()
+        try:
+            spark: SparkSession = builder.getOrCreate()
+        except (Py4JError, PySparkException) as error:
+            raise Unavailable(
+                f"Spark could not be started: {reason(error).rstrip('.')}. Look at the settings that it was given, "
+                "and at what it has written above"
+            ) from error
         _ = spark.streams  # makes the coordinator of state stores, to which Spark 4.1 and 4.2 report when state is read
     try:
         yield spark

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkRuntimeError
 
 import eos
 from eos.spark import jar
-from statestore import InvalidInput, JarMissing, configure_spark
+from statestore import InvalidInput, JarMissing, Unavailable, configure_spark
 from statestore.hadoop import session as spark
 from statestore.hadoop.jar import jar_path
 
@@ -236,6 +238,28 @@ def test_what_a_new_jvm_says_does_not_come_between_what_was_asked_for(
         assert made(builder)["spark.app.name"] == "x"
     assert builder.stopped
     assert capfd.readouterr() == ("{}\n", "WARN of the JVM\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (PySparkRuntimeError("Java gateway process exited"), "Java gateway process exited"),
+        (Py4JError("Could not parse Master URL: 'nonsense'"), "Could not parse Master URL: 'nonsense'"),
+    ],
+)
+def test_a_spark_that_does_not_start_is_told_in_words(
+    error: Exception, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refusing(Builder):
+        def getOrCreate(self) -> None:  # noqa: N802
+            raise error
+
+    monkeypatch.setattr("pyspark.sql.SparkSession.builder", Refusing())
+    with (
+        pytest.raises(Unavailable, match=f"^Spark could not be started: {says}. Look at the settings"),
+        spark.session({}, {"spark.master": "nonsense"}),
+    ):
+        pytest.fail("the block was begun")
 
 
 @dataclass
