@@ -17,7 +17,7 @@ from statestore.errors import InvalidInput, NotFound, Unavailable
 from statestore.hadoop.error_translation import explain
 from statestore.hadoop.options import OPTIONS, PREFIX, checked
 from statestore.hadoop.own_jvm import jvm_of_our_own
-from statestore.hadoop.session import HADOOP
+from statestore.hadoop.session import HADOOP, context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("statestore.hadoop")
 
 _IMPLEMENTATIONS = {name.removeprefix(HADOOP): value for name, value in FILE_SYSTEM.items()}
-_LOADED = _IMPLEMENTATIONS["fs.bk.impl"]
 # Between us and the jar: who only looks begins no tree of names.
 _MAKE_ROOT = f"{PREFIX}make-root"
 _PATIENCE = "patience.ms"
@@ -102,7 +101,7 @@ class Hadoop:
             Unavailable: no JVM could be started.
         """
         given = checked(options or {})
-        context = _context(spark)
+        context = context_of(spark)
         for_tools = context is None or own_jvm
         if for_tools:
             given = _TOOL | given | ({} if make_root else {_MAKE_ROOT: "false"})
@@ -374,27 +373,3 @@ def _status(status: Any) -> Status:
         mtime_ms=status.getModificationTime(),
         is_directory=status.isDirectory(),
     )
-
-
-def _context(spark: SparkSession | None) -> Any:
-    """The Spark context to go through, or None for an own JVM."""
-    try:
-        from pyspark import SparkContext
-    except ImportError as error:
-        raise Unavailable(
-            "Hadoop comes with Spark, and pyspark is not installed here: pip install 'spark-pulsar-eos[spark]', or put "
-            "a cluster's own on PYTHONPATH"
-        ) from error
-    context: Any = spark.sparkContext if spark is not None else SparkContext._active_spark_context
-    if context is None or context._jvm is None:
-        return None
-    loader = context._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    try:
-        context._jvm.java.lang.Class.forName(_LOADED, False, loader)
-    except Exception as error:
-        if spark is None:
-            return None
-        raise InvalidInput(
-            "This Spark session does not know bk://: make it with statestore.configure_spark(SparkSession.builder, …)"
-        ) from error
-    return context

@@ -117,6 +117,46 @@ def session(options: Mapping[str, object], settings: Mapping[str, str]) -> Itera
             _end_jvm(SparkContext)
 
 
+def context_of(spark: SparkSession | None) -> Any:
+    """Return the Spark context to go through, or None for an own JVM.
+
+    Args:
+        spark: None: the active one, if it knows `bk://`.
+
+    Raises:
+        InvalidInput: the session was stopped, does not know `bk://`, or is of Spark Connect.
+        Unavailable: there is no PySpark.
+    """
+    try:
+        from pyspark import SparkContext
+    except ImportError as error:
+        raise Unavailable(
+            "Hadoop comes with Spark, and pyspark is not installed here: pip install 'spark-pulsar-eos[spark]', or put "
+            "a cluster's own on PYTHONPATH"
+        ) from error
+    try:
+        context: Any = spark.sparkContext if spark is not None else SparkContext._active_spark_context
+    except AttributeError as error:
+        raise InvalidInput(
+            f"spark is {type(spark).__name__}, and not a session of Spark in classic mode (not Spark Connect), whose "
+            "JVM is in this process's reach"
+        ) from error
+    if context is None or context._jvm is None:
+        return None
+    loader = context._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        context._jvm.java.lang.Class.forName(FILE_SYSTEM[f"{HADOOP}fs.bk.impl"], False, loader)
+    except Exception as error:
+        if spark is None:
+            return None
+        raise InvalidInput(
+            "This Spark session does not know bk://: make it with statestore.configure_spark(SparkSession.builder, …)"
+        ) from error
+    if context._jsc is None:
+        raise InvalidInput("This Spark session was stopped. Give one that runs, or none")
+    return context
+
+
 def _end_jvm(context: Any) -> None:
     """End the JVM of PySpark. One that PySpark has not started goes on."""
     gateway = context._gateway

@@ -36,6 +36,26 @@ def test_a_session_without_the_file_system_is_refused() -> None:
         Hadoop.of(session)
 
 
+def test_a_session_that_was_stopped_is_refused() -> None:
+    session: Any = Session()
+    session._jvm, session._jsc = Jvm(has_jar=True), None
+    with pytest.raises(InvalidInput, match=r"was stopped\. Give one that runs, or none"):
+        Hadoop.of(session)
+
+
+def test_a_session_of_connect_is_refused() -> None:
+    from pyspark.errors import PySparkAttributeError
+
+    class OfConnect:
+        @property
+        def sparkContext(self) -> Any:  # noqa: N802
+            raise PySparkAttributeError("[JVM_ATTRIBUTE_NOT_SUPPORTED] Attribute `sparkContext` is not supported")
+
+    for session in (OfConnect(), "bk://zk:2181/q"):
+        with pytest.raises(InvalidInput, match=r"not a session of Spark in classic mode \(not Spark Connect\)"):
+            Hadoop.of(session)  # type: ignore[arg-type]
+
+
 def test_without_spark_it_says_where_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(Unavailable, match="pip install"):
