@@ -49,6 +49,11 @@ class OffsetsLogEntry:
     sources: tuple[str | None, ...]
     folders: tuple[str, ...]
 
+    @property
+    def of_sources(self) -> Mapping[str, str | None]:
+        """The offset of each source, by its folder. Sources with names may come, go, and change their order."""
+        return dict(zip(self.folders, self.sources, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class CommitLogEntry:

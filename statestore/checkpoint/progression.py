@@ -51,19 +51,16 @@ def _reason(known: dict[int, OffsetsLogEntry], number: int, most: int, noted: in
     if offsets.version == 1 and len(offsets.sources) < noted:
         more = join(SOURCES, str(noted - 1))
         return f"it has the offsets of {len(offsets.sources)} sources, and {more} is of one more. It was cut short"
-    for at, offset in enumerate(offsets.sources):
-        others = [
-            other
-            for batch, one in known.items()
-            if batch != number and at < len(one.sources) and (other := one.sources[at]) is not None
-        ]
-        if offset is not None and _is_cut(offset, others):
-            return f"the offset of source {at} is not whole: {offset[-40:]!r}"
-        before = known[number - 1].sources[at : at + 1] if number - 1 in known else ()
-        if offset is not None and offset.isdecimal():
-            for earlier in before:
-                if earlier is not None and earlier.isdecimal() and int(offset) < int(earlier):
-                    return f"the offset of source {at} goes back, from {earlier} to {offset}"
+    for folder, offset in offsets.of_sources.items():
+        if offset is None:
+            continue
+        source = folder.rpartition("/")[2]
+        of_others = (one.of_sources.get(folder) for batch, one in known.items() if batch != number)
+        if _is_cut(offset, [other for other in of_others if other is not None]):
+            return f"the offset of source {source} is not whole: {offset[-40:]!r}"
+        earlier = known[number - 1].of_sources.get(folder) if number - 1 in known else None
+        if earlier is not None and earlier.isdecimal() and offset.isdecimal() and int(offset) < int(earlier):
+            return f"the offset of source {source} goes back, from {earlier} to {offset}"
     return ""
 
 

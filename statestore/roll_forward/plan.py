@@ -141,22 +141,22 @@ def behind(
 def _refuse_unread(batch: int, offsets: str, lacked: tuple[BatchInput, ...]) -> None:
     """Refuse to run again the first batch that read of a source: where it began is in no offsets."""
     try:
-        before = parse_offsets(OFFSETS, offsets.encode()).sources
+        before = parse_offsets(OFFSETS, offsets.encode()).of_sources
         first = next((one for one in lacked if _reads_first(before, one.offsets)), None)
     except Unreadable:
         return
     if first is not None:
         raise InvalidInput(
-            f"At batch {batch} nothing was read of a source yet, as after a bootstrap, and batch {first.batch_id} of "
-            "the output began it where the source's own options said then, which is written nowhere. It can't be run "
-            f"again with the same input. Restore a savepoint at batch {first.batch_id} or later; without one, begin "
-            "anew with a new checkpoint and a new name of the sink"
+            f"At batch {batch} nothing was read of a source yet, as of one that was added later, or after a bootstrap, "
+            f"and batch {first.batch_id} of the output began it where the source's own options said then, which is "
+            f"written nowhere. It can't be run again with the same input. Restore a savepoint at batch "
+            f"{first.batch_id} or later; without one, begin anew with a new checkpoint and a new name of the sink"
         )
 
 
-def _reads_first(before: tuple[str | None, ...], after: str) -> bool:
-    now = parse_offsets(OFFSETS, after.encode()).sources
-    return any(was is None and read is not None for was, read in zip(before, now, strict=False))
+def _reads_first(before: Mapping[str, str | None], after: str) -> bool:
+    now = parse_offsets(OFFSETS, after.encode()).of_sources
+    return any(read is not None and before.get(folder) is None for folder, read in now.items())
 
 
 def _partitions(offsets: str | None) -> str | None:

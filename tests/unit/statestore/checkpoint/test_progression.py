@@ -82,8 +82,23 @@ def test_offsets_beside_those_of_other_batches(
     assert wrong(tmp_path, *batches) == expected
 
 
-def test_offsets_of_sources_with_names_may_be_fewer_when_one_was_taken_away(tmp_path: Path) -> None:
-    assert wrong(tmp_path, ('x:{"a":1}', 'y:{"b":1}'), ('x:{"a":2}',), form=2) == []
+@pytest.mark.parametrize(
+    ("batches", "expected"),
+    [
+        ([('x:{"a":1}', 'y:{"b":1}'), ('x:{"a":2}',)], []),
+        ([("x:98", "y:5"), ("y:6",)], []),  # x was taken away
+        ([("x:98", "y:5"), ("y:6", "x:99")], []),
+        ([("x:98",), ("new:0", "x:99")], []),
+        ([("x:text",), ('new:{"b":1}', "x:text 2")], []),
+        ([("x:98", "y:5"), ("y:6", "x:9")], ["offsets/1"]),  # 99, cut
+        ([('x:{"a":1}',), ('y:{"b":1}', 'x:{"a"')], ["offsets/1"]),
+    ],
+)
+def test_offsets_of_sources_with_names_are_compared_by_name(
+    batches: list[tuple[str, ...]], expected: list[str], tmp_path: Path
+) -> None:
+    """Sources may come, go, and change their order."""
+    assert wrong(tmp_path, *batches, form=2) == expected
 
 
 @pytest.mark.parametrize(("noted", "expected"), [("0", []), ("1", ["offsets/0"])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,8 +22,8 @@ from statestore.roll_forward.plan import InputLog, check_sources, numbered
 QUERY = "5f"
 
 
-def offsets(*sources: str) -> str:
-    return "\n".join(["v1", '{"batchWatermarkMs":0,"batchTimestampMs":7,"conf":{}}', *sources])
+def offsets(*sources: str, form: int = 1) -> str:
+    return "\n".join([f"v{form}", '{"batchWatermarkMs":0,"batchTimestampMs":7,"conf":{}}', *sources])
 
 
 def log(*batches: int, query: str = QUERY) -> InputLog:
@@ -120,6 +121,28 @@ def test_a_batch_that_began_a_source_is_not_run_again() -> None:
     with pytest.raises(InvalidInput, match=r"At batch 3 nothing was read .*bootstrap, and batch 4 .* at batch 4 or la"):
         behind(view, QUERY, 3, offsets("-", "-"))
     assert [one.batch_id for one in behind(view, QUERY, 4, offsets('{"a":1}', "-"))] == [5]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "began"),
+    [
+        (("x:1",), ("x:2", "y:5"), True),
+        (("x:1",), ("y:5", "x:2"), True),
+        (("x:1", "y:-"), ("y:5", "x:2"), True),
+        (("x:1", "y:-"), ("y:-", "x:2"), False),
+        (("x:1", "y:5"), ("y:6", "x:2"), False),
+        (("x:-", "y:5"), ("y:6",), False),  # x was taken away
+    ],
+)
+def test_a_source_with_a_name_is_found_by_it(before: tuple[str, ...], after: tuple[str, ...], began: bool) -> None:
+    """Sources with names may come, go, and change their order."""
+    view = log()
+    for batch, sources in ((3, before), (4, after)):
+        text = offsets(*sources, form=2)
+        marker = Marker(batch + 2, QUERY, "run", batch, 1, TxnId(0, batch), None, {}, {}, text)
+        view.apply(marker, MessageId(1, batch + 1))
+    with pytest.raises(InvalidInput, match="At batch 3 nothing was read of a source yet") if began else nullcontext():
+        assert [one.batch_id for one in behind(view, QUERY, 3, offsets(*before, form=2))] == [4]
 
 
 def test_a_control_topic_is_in_the_namespace_of_the_sinks_topic() -> None:
