@@ -103,7 +103,7 @@ def state_difference(
 
     Args:
         a, b: their addresses, on any file system that Hadoop knows. Their queries may run.
-        spark: a session. For bk:// one that `configure_spark` made.
+        spark: a session that `configure_spark` made.
         batch_a, batch_b: a committed batch of each. None: the newest.
         options: Hadoop options `fs.bk.…`.
 

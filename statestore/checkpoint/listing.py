@@ -15,6 +15,7 @@ from statestore.checkpoint.batch_records import stores_of
 from statestore.checkpoint.files import Files, HadoopFiles, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS, CommitLogEntry
 from statestore.checkpoint.operators import operator_ids, read_operator
+from statestore.checkpoint.raw_state import FORMAT, session_of
 from statestore.checkpoint.stores import StoreFile, chain, store_files
 from statestore.errors import InvalidInput, NotFound, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 
 _ATTEMPTS = 5
-_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +171,15 @@ def read_state(
 ) -> DataFrame:
     """Read state back through Spark's own state data source.
 
-    The data source looks for files in the checkpoint format that its session would write. If the checkpoint has format
-    2 and the session is set to another one, the rows come from a new session of the same application, set to 2.
+    The data source looks for files in the checkpoint format that its session would write. If the session is set to
+    another one than the checkpoint has, the rows come from a session of the same application with the same settings but
+    for this one.
 
     Args:
         uri: the checkpoint.
         batch_id: the state after this committed batch. None: after the last one.
         operator_id: which stateful operator, as `snapshots` lists them.
-        spark: a session. For bk:// one that `configure_spark` made.
+        spark: a session that `configure_spark` made.
         store_name: a store other than "default", such as one of the four of a join.
         join_side: "left" or "right", in place of `store_name`: the rows that a side of a join keeps.
         state_variable: of transformWithState, the name of the state that the processor asked for.
@@ -213,14 +214,10 @@ def _session(spark: SparkSession, uri: str, batch_id: int | None) -> SparkSessio
     files = HadoopFiles(Hadoop.of(spark), uri)
     try:
         batch = max(logs.batch_ids(files, COMMITS)) if batch_id is None else batch_id
-        second = logs.read_commit(files, batch).format == 2
+        its_format = logs.read_commit(files, batch).format
     except (ValueError, StateStoreError):
         return spark  # there is no such batch: the data source says so
-    if not second or spark.conf.get(_FORMAT, "1") == "2":
-        return spark
-    session = spark.newSession()
-    session.conf.set(_FORMAT, "2")
-    return session
+    return spark if spark.conf.get(FORMAT, "1") == str(its_format) else session_of(spark, its_format)
 
 
 def _stores(files: Files, commits: Mapping[int, CommitLogEntry]) -> Iterator[StoreVersions]:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB, HDFS_BACKED = "RocksDBStateStoreProvider", "HDFSBackedStateStoreProvider"
 """The last parts of the class names of Spark's providers."""
-_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+"""The setting of a session by which Spark looks for the files of one checkpoint format or the other."""
 _ALL_FAMILIES = "_readAllColumnFamilies"
 # By default a moment is written without its microseconds.
 _JSON_OPTIONS = {
@@ -85,9 +86,16 @@ def session_for(spark: SparkSession, kept: BatchState, options: Mapping[str, obj
     Args:
         options: Hadoop options `fs.bk.…`.
     """
+    return session_of(spark, kept.format, options)
+
+
+def session_of(
+    spark: SparkSession, checkpoint_format: int, options: Mapping[str, object] | None = None
+) -> SparkSession:
+    """Return a session with all settings of this one that reads and writes a checkpoint's format. Args: as above."""
     own: Any = spark
     session: SparkSession = type(spark)(spark.sparkContext, own._jsparkSession.cloneSession())
-    for name, value in {**(options or {}), _FORMAT: kept.format}.items():
+    for name, value in {**(options or {}), FORMAT: checkpoint_format}.items():
         session.conf.set(name, str(value))
     return session
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from statestore.checkpoint import FileEntry, LocalFiles, committed, moved_metadata, needs_of, read_operator
+from statestore.checkpoint import FileEntry, LocalFiles, committed, listing, moved_metadata, needs_of, read_operator
 from statestore.checkpoint.listing import read_snapshots
+from statestore.checkpoint.raw_state import FORMAT
 from statestore.errors import NotFound
+from statestore.hadoop.file_systems import Hadoop
 from tests.unit.statestore.checkpoint.conftest import NAMES, unpack
 
 STORES = {
@@ -104,3 +108,28 @@ def test_a_query_that_cleans_up_meanwhile_is_listed_as_it_is_then(checkpoints: P
     assert [batch.id for batch in found.batches] == [4, 5, 6, 7, 8]
     with pytest.raises(NotFound):
         read_snapshots(Running(Path(shutil.copytree(checkpoints / "hdfs-aggregation", tmp_path / "r")), 5))
+
+
+class Session:
+    """A Spark session and its settings. Another is made of a context and what a clone has, as PySpark makes it."""
+
+    def __init__(self, context: object, settings: dict[str, str]) -> None:
+        self.sparkContext, self.settings = context, dict(settings)
+        self.conf = SimpleNamespace(get=self.settings.get, set=self.settings.__setitem__)
+        self._jsparkSession = SimpleNamespace(cloneSession=lambda: self.settings)
+
+
+@pytest.mark.parametrize("set_to", [None, "1", "2"])
+@pytest.mark.parametrize(("name", "written"), [("hdfs-aggregation", "1"), ("changelog2-join", "2")])
+def test_state_is_read_by_a_session_of_the_format_that_the_checkpoint_has(
+    name: str, written: str, set_to: str | None, checkpoints: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All other settings stay, such as the time zone in which rows are shown."""
+    monkeypatch.setattr(Hadoop, "of", lambda _: None)
+    monkeypatch.setattr(listing, "HadoopFiles", lambda *_: LocalFiles(checkpoints / name))
+    settings = {"spark.sql.session.timeZone": "Asia/Tokyo"} | ({FORMAT: set_to} if set_to else {})
+    given: Any = Session("a context", settings)
+    session: Any = listing._session(given, "file:///q", None)
+    assert session.settings == settings | ({FORMAT: written} if (set_to or "1") != written else {})
+    assert (session is given) == (session.settings == settings)
+    assert given.settings == settings
