@@ -119,7 +119,7 @@ def snapshots(uri: str, *, spark: SparkSession | None = None, options: Mapping[s
         Damaged: its logs or metadata can't be read. `verify` says more.
         Unavailable: the file system does not answer.
     """
-    return read_snapshots(HadoopFiles(Hadoop.of(spark, options), uri), uri)
+    return read_snapshots(HadoopFiles(Hadoop.of(spark, options, make_root=False), uri), uri)
 
 
 def read_snapshots(files: Files, uri: str = "") -> Snapshots:

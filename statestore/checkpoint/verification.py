@@ -93,11 +93,12 @@ def verify(
         progress: called with the done part, the whole, and what is counted.
 
     Raises:
-        InvalidInput: an argument or option is wrong, or this user may not read a file.
+        InvalidInput: an argument or option is wrong, this user may not read a file, or nothing was ever written under
+            `fs.bk.root`.
         NotFound: there is no checkpoint at the address.
         Unavailable: the file system does not answer.
     """
-    hadoop = Hadoop.of(spark, options)
+    hadoop = Hadoop.of(spark, options, make_root=False)
     files = HadoopFiles(hadoop, uri)
     found = inspect(files, batches, progress, uri, stateful, has(Capability.REPAIRS_SNAPSHOTS), operators)
     copies, findings = None, list(found.findings)

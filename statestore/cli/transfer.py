@@ -38,10 +38,11 @@ def cp(
     options = parse_options(option)
     for uri in filter(is_bk, (source, target)):
         BkAddress.parse(uri, options)
-    hadoop = Hadoop.of(options=options, own_jvm=True)
-    status = hadoop.status(source)
+    # Where nothing is to be copied, no tree of names is begun.
+    status = Hadoop.of(options=options, make_root=False, own_jvm=True).status(source)
     if status is None:
         raise NotFound(f"{source} does not exist")
+    hadoop = Hadoop.of(options=options, own_jvm=True)
     found = hadoop.list(source) if status.is_directory else []
     with console.bar("copying") as show:
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 import eos
 from eos.cli.connection import ConnectionSettings, connection
@@ -17,6 +18,7 @@ from eos.config import Credentials, Tls
 from statestore.cli.app import typer_app
 from statestore.cli.options import cluster_of, parse_options, settings_of, sink_output
 from statestore.errors import InvalidInput
+from statestore.hadoop.file_systems import Hadoop
 
 
 def test_options_are_read_and_checked() -> None:
@@ -96,3 +98,26 @@ def test_each_command_that_asks_a_pulsar_takes_the_options_of_eos(words: tuple[s
     panel = {one.name for one in found.params if getattr(one, "rich_help_panel", "") == "Connection"}
     assert panel == set(inspect.signature(connection).parameters)
     assert {"by", "token_file", "trust_certs"}.isdisjoint(one.name for one in found.params)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *([verb, "bk://zk:2181/q"] for verb in ("ls", "stat", "cat", "du", "rm", "snapshots", "verify")),
+        ["cp", "bk://zk:2181/q", "file:///copy"],
+        ["cp", "bk://zk:2181/q", "bk://zk:2181/copy"],
+        *([verb, "bk://zk:2181/"] for verb in ("gc", "orphans")),
+        *(["savepoint", verb, "one", "bk://zk:2181/q"] for verb in ("create", "delete", "restore")),
+        ["savepoint", "list", "bk://zk:2181/"],
+        ["savepoint", "every", "bk://zk:2181/q", "--once"],
+    ],
+    ids=" ".join,
+)
+def test_no_verb_begins_a_tree_of_names_to_look_into(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of a mistyped fs.bk.root, where nothing is: the jar says so."""
+
+    def of(*_: object, make_root: bool = True, **__: object) -> None:
+        raise InvalidInput(f"a root is made: {make_root}")
+
+    monkeypatch.setattr(Hadoop, "of", of)
+    assert str(CliRunner().invoke(typer_app, command).exception) == "a root is made: False"
