@@ -82,6 +82,12 @@ def restore(
                 cluster=cluster_of(source, by) if is_topic(source) else None,
             )
         return
+    given = {"--job": job, "--sink": sink, "--source-logs": source_logs, "--conf": conf}
+    if idle := [name for name, value in given.items() if value]:
+        raise InvalidInput(
+            f"{', '.join(idle)} would do nothing without --in-step. Give --in-step to bring the state in step with the "
+            "sink's output, or leave out the rest"
+        )
     cluster = cluster_of(source, by) if is_topic(source) else None
     with console.bar(f"Reading {savepoint or 'the savepoint'}") as show:
         progress = console.bytes_of(show)
