@@ -34,7 +34,7 @@ class CommittedBatch:
     Attributes:
         committed: whether it is done. At most the last one is planned only.
         planned_ms: when Spark planned it; 0 if its offsets are cleaned away.
-        committed_ms: when it was done; 0 if it is not.
+        committed_ms: when it was done; 0 if it is not, or if its commit is not there, as in a restored checkpoint.
         watermark_ms: the event-time watermark it ran with; 0 if the query has none.
         sources: the offset of each source up to which it reads, as JSON; None where there is none.
     """
@@ -147,7 +147,7 @@ def _read_snapshots(files: Files, uri: str) -> Snapshots:
         batches.append(
             CommittedBatch(
                 batch,
-                batch in commits,
+                batch <= max(commits, default=-1),
                 offsets.time_ms if offsets else 0,
                 commits[batch].mtime_ms if batch in commits else 0,
                 offsets.watermark_ms if offsets else 0,

@@ -82,7 +82,7 @@ def _show(found: Snapshots) -> None:
             (
                 batch.id,
                 console.time_of(batch.planned_ms or None),
-                console.time_of(batch.committed_ms) if batch.committed else "no",
+                console.time_of(batch.committed_ms or None) or ("yes" if batch.committed else "no"),
                 console.age(found.read_ms, batch.committed_ms or batch.planned_ms),
                 console.time_of(batch.watermark_ms or None),
                 "loadable" if batch.id in loadable and found.stores else "",

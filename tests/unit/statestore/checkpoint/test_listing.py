@@ -66,6 +66,18 @@ def test_a_version_without_its_file_is_not_loadable(name: str, checkpoints: Path
     assert 0 in found.loadable
 
 
+@pytest.mark.parametrize("name", ["hdfs-aggregation", "changelog2-transform"])
+def test_a_batch_before_a_committed_one_is_committed(name: str, checkpoints: Path, tmp_path: Path) -> None:
+    """What a savepoint restores, or a rescaling makes, has the commit of its last batch alone."""
+    folder = Path(shutil.copytree(checkpoints / name, tmp_path / name))
+    last = committed(LocalFiles(folder))[-1]
+    for older in range(last):
+        (folder / "commits" / str(older)).unlink()
+    found = read_snapshots(LocalFiles(folder))
+    assert [one.id for one in found.batches if one.committed] == list(range(last + 1))
+    assert {one.committed_ms for one in found.batches if one.id < last} == {0}
+
+
 def test_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         read_snapshots(LocalFiles(tmp_path))
