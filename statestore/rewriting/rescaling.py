@@ -280,7 +280,7 @@ class _Rescaling:
 
 def _registration(files: HadoopFiles) -> Registration | None:
     try:
-        registered = Registration.parse(files.read(REGISTRATION).decode())
+        registered = Registration.parse(files.read(REGISTRATION).decode(errors="replace"))
     except NotFound:
         return None
     if registered.rolls_forward_from is not None:

@@ -221,7 +221,7 @@ def lacked_by(files: HadoopFiles, log: InputLog, query: str, batch: int) -> tupl
 
 def _registered(files: HadoopFiles) -> Registration | None:
     try:
-        return Registration.parse(files.read(REGISTRATION).decode())
+        return Registration.parse(files.read(REGISTRATION).decode(errors="replace"))
     except NotFound:
         return None
 

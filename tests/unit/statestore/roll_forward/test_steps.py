@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -12,9 +12,11 @@ import pytest
 from eos.commit.registration import REGISTRATION, Registration
 from eos.config import Cluster
 from eos.doctor.abort import OwnerAlive
-from statestore.checkpoint.files import HadoopFiles
+from eos.errors import DamagedLog
+from statestore.checkpoint.files import HadoopFiles, LocalFiles
 from statestore.errors import InvalidInput, Unavailable
 from statestore.hadoop.file_systems import Hadoop
+from statestore.rewriting import rescaling
 from statestore.roll_forward import Output, RollForwardStep, steps
 from statestore.roll_forward.plan import BatchInput, InputLog
 from statestore.savepoints import bookkeeper
@@ -243,3 +245,10 @@ def test_a_shadow_is_declared_and_stays_one(world: World) -> None:
     steps.declare(hadoop, files, OUTPUT, None, shadow=True)
     steps.declare(hadoop, files, OUTPUT, 5)
     assert world.registered == Registration("counts", OUTPUT.topic, 4, 5, True)
+
+
+@pytest.mark.parametrize("read", [steps._registered, rescaling._registration])
+def test_a_note_of_the_sink_that_is_no_text_is_named_as_damaged(read: Callable[[Any], object], tmp_path: Path) -> None:
+    (tmp_path / REGISTRATION).write_bytes(b'\xff\xfe{"name":"counts"}')
+    with pytest.raises(DamagedLog, match=f"^{REGISTRATION} in the query's checkpoint can't be read"):
+        read(LocalFiles(tmp_path))
