@@ -347,7 +347,9 @@ class PulsarBrokers:
         """Return the schema that all selected topics share. Raises TopicMissing, InvalidInput."""
         from eos.source.value_schema import shared_schema  # it needs Spark, and rows can be looked at without
 
-        topics = sorted({split_partition(topic)[0] for topic in self.topics(all_named=True)})
+        # With failOnDataLoss=false a query goes on without a topic that it has read. A new one is refused by its plan.
+        named = self._options.fail_on_data_loss
+        topics = sorted({split_partition(topic)[0] for topic in self.topics(all_named=named)})
         return shared_schema({topic: self.schema(topic) for topic in topics})
 
     @contextmanager

@@ -14,6 +14,7 @@ from eos.errors import ConnectionLost, InvalidInput, Refused, RefusedForGood, To
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
+from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId, TopicLedger
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchemaResponse, Schema
@@ -172,6 +173,26 @@ def test_the_schema_of_values_is_asked_for_once_a_topic_and_must_be_one(broker: 
         InvalidInput, match=r"different schemas: .* of persistent://public/default/a is INT32, but .* is STRING"
     ):
         PulsarBrokers(parse_options(given | {"topics": "a,b"}, "batch")).value_schema()
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_query_that_goes_on_without_a_topic_that_is_gone_needs_no_schema_of_it(
+    fail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"topics": "a,b", "startingOffsets": "earliest", "failOnDataLoss": fail}
+    job = Job(MemoryCluster(a=StoredTopic({5: 3}), b=StoredTopic({6: 3})), options)
+    assert len(job.start().drain()) == 6
+    del job.cluster.held["persistent://public/default/b"]
+    job.start(valueFormat="schema")
+    integers = Registered("a", bytes(8), "INT32", b"", {})
+    monkeypatch.setattr(job.brokers, "schema", lambda topic: integers)
+    if fail == "true":
+        with pytest.raises(TopicMissing, match="default/b"):
+            job.brokers.value_schema()
+        return
+    assert job.brokers.value_schema().spark_type == IntegerType()
+    assert job.drain() == []
+    assert "default/b is gone" in "".join(job.told)
 
 
 def new_query() -> Job:
