@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal
 
 from eos.errors import InvalidInput
@@ -15,6 +15,9 @@ from eos.pulsar.wire.message_id import EntryId
 
 LATEST_MS = 253_402_300_799_999
 """The end of the year 9999: a later time is a mistake, such as microseconds."""
+
+_SECONDS = range(10_000_000, 100_000_000_000)
+"""Numbers that are a mistake, such as seconds, or a date like 20260131. As milliseconds they are times up to 1973."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +170,12 @@ def _time(option: str, text: str) -> int:
     if milliseconds is not None:
         if milliseconds > LATEST_MS:
             raise InvalidInput(f"{option}={text!r} is after the year 9999. Give milliseconds since 1970.")
+        if milliseconds in _SECONDS:
+            means = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
+            raise InvalidInput(
+                f"{option}={text!r} means {means}, when nothing was published. Perhaps it is a number of seconds, or a "
+                "date. Give milliseconds since 1970, or ISO 8601 with a zone."
+            )
         return milliseconds
     try:
         moment = datetime.fromisoformat(text)

@@ -20,6 +20,11 @@ def test_one_time_is_that_of_every_topic() -> None:
     assert time_of(by_time("7"), A) == time_of(by_time("1970-01-01T00:00:00.007+00:00"), B) == 7
 
 
+@pytest.mark.parametrize("number", [0, 9_999_999, 100_000_000_000, 1_767_225_600_000])
+def test_other_numbers_are_milliseconds(number: int) -> None:
+    assert time_of(by_time(str(number)), A) == number
+
+
 def test_a_topic_has_its_own_time_and_a_partition_one_before_its_topics() -> None:
     times = by_time(f'{{"a": "1970-01-01T00:00:01+00:00", "{A}-partition-2": 5, "{B}": "9"}}')
     assert [time_of(times, topic) for topic in (f"{A}-partition-0", f"{A}-partition-2", B)] == [1_000, 5, 9]
@@ -46,6 +51,10 @@ def test_a_topic_without_a_time_and_a_time_without_its_topic_are_refused() -> No
         (f'{{"a": 5, "{A}": 6}}', f"startingTime names {A} twice"),
         ('{"a": 5, "a": 6}', "neither a word it knows .*it has a name twice"),
         ('{"a": 253402300800000}', "is after the year 9999"),
+        ("1767225600", r"means 1970-01-21T10:53:45\+00:00, when nothing was published. Perhaps .* seconds, or a date"),
+        ("20260131", r"startingTime='20260131' means 1970-01-01T05:37:40\+00:00"),
+        ('{"a": 1767225600}', "Give milliseconds since 1970, or ISO 8601 with a zone"),
+        ("99999999999", "means 1973-03-03T09:46:39"),
     ],
 )
 def test_a_malformed_time_is_refused(text: str, words: str) -> None:
