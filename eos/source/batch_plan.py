@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from eos.pulsar.wire.message_id import EntryId
-from eos.source.boundaries import Boundary, check_named, place_of, time_of
+from eos.source.boundaries import Boundary, check_named, check_order, place_of, time_of
 from eos.source.errors import DataLost
 from eos.source.offsets import BEGINNING, Position, before
 from eos.source.ports import BatchBrokers
@@ -64,6 +64,7 @@ def batch_ranges(
     check_named(end, topics, "endingOffsets")
     ranges = []
     for topic in filter(wanted.takes, topics):
+        check_order(start, end, topic)
         last = brokers.last(topic)
         if last is None and start.where == "time":
             continue  # perhaps a partition that is missing since it holds nothing: no time can be looked for there

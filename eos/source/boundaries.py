@@ -115,6 +115,14 @@ def check_complete(boundary: Boundary, topics: Iterable[str]) -> None:
         time_of(boundary, topic) if boundary.where == "time" else place_of(boundary, topic)
 
 
+def check_order(start: Boundary, end: Boundary, topic: str) -> None:
+    """Raise InvalidInput when a read of a physical topic by times ends before it begins: it would have no row."""
+    if start.where == end.where == "time" and time_of(end, topic) < time_of(start, topic):
+        raise InvalidInput(
+            f"endingTime is before startingTime on {topic}, so no message could be read. Give a later endingTime."
+        )
+
+
 def _by_topic(option: str, text: str) -> dict[str, EntryId | Literal["earliest", "latest"]]:
     return {name: _place(option, value) for name, value in _object(option, text).items()}
 

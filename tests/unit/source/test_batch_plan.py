@@ -50,6 +50,25 @@ def pinned(text: str) -> Position:
 
 
 @pytest.mark.parametrize(
+    ("start", "end", "refused"),
+    [
+        (Boundary("time", time_ms=3_000), Boundary("time", time_ms=2_999), True),
+        (Boundary("time", times={T: 3_000, P1: 0}), Boundary("time", time_ms=2_000), True),
+        (Boundary("time", time_ms=3_000), Boundary("time", time_ms=3_000), False),  # a window without a message
+        (by(p0="5:3", p1="earliest"), Boundary("time", time_ms=2_000), False),
+    ],
+)
+def test_a_read_whose_times_are_exchanged_is_refused(
+    brokers: Timed, start: Boundary, end: Boundary, *, refused: bool
+) -> None:
+    if not refused:
+        assert batch_ranges(brokers, start, end) == []
+        return
+    with pytest.raises(InvalidInput, match=f"endingTime is before startingTime on {P0}, so no message could be read"):
+        batch_ranges(brokers, start, end)
+
+
+@pytest.mark.parametrize(
     ("start", "end", "expected"),
     [
         (EARLIEST, LATEST, between(BEGINNING, "5:9", "5:0")),
