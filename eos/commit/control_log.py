@@ -137,6 +137,24 @@ def lost_marker(topic: str, batch_id: int) -> DamagedLog:
     )
 
 
+_COUNTS: Final = ("rows", "bytes")
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("number", "batch_id", "attempt", "coordinator", "topic_epoch"), (int,)),
+    **dict.fromkeys(("query_id", "run_id", "offsets"), (str,)),
+    **dict.fromkeys(_COUNTS, (dict,)),
+    "principal": (str, type(None)),
+}
+
+
+def _check_types(fields: Mapping[str, Any]) -> None:
+    """Raise TypeError for a field that is not of its type. The commands would stumble over the record otherwise."""
+    for name in fields.keys() & _TYPES.keys():
+        if not isinstance(fields[name], _TYPES[name]):
+            raise TypeError(f"{name} is {type(fields[name]).__name__}")
+        if name in _COUNTS and not all(isinstance(count, int) for count in fields[name].values()):
+            raise TypeError(f"{name} has a value that is not a whole number")
+
+
 def encode(record: Record) -> bytes:
     """Write a record as JSON."""
     fields: dict[str, Any] = {name: getattr(record, name) for name in record.__slots__}
@@ -182,8 +200,7 @@ def decode(data: bytes) -> Record:
             fields["txn"] = TxnId.parse(fields["txn"])
         if wants is Marker and fields.pop("sha256") != digest(fields["offsets"]):
             raise DamagedLog(f"the MARKER of batch {fields['batch_id']} does not match the checksum of its offsets")
-        if not isinstance(fields["number"], int) or not isinstance(fields.get("batch_id", 0), int):
-            raise TypeError("numbers must be whole numbers")
+        _check_types(fields)
         if fields.get("expired") is not None:
             ledger, entry = map(int, fields["expired"])
             fields["expired"] = MessageId(ledger, entry)

@@ -76,9 +76,12 @@ def test_a_record_that_was_tampered_with_is_damaged_or_still_a_record(record: Re
     name = data.draw(st.sampled_from(sorted(fields)))
     fields[name] = data.draw(st.none() | st.text(max_size=3) | st.lists(st.integers(), max_size=1))
     try:
-        decode(json.dumps(fields).encode())
+        read = decode(json.dumps(fields).encode())
     except DamagedLog:
         return
+    # The commands print and add up what is read.
+    for one in ("number", "query_id", "run_id", "batch_id", "attempt", "rows", "bytes"):
+        assert isinstance(getattr(read, one, None), type(getattr(record, one, None)))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,11 @@ def test_a_record_that_was_tampered_with_is_damaged_or_still_a_record(record: Re
         (b'{"v":1,"kind":"guest"}', "lacks what it must have"),
         (b'{"v":1,"kind":"owner","number":1}', "lacks what it must have"),
         (encode(marker(1, 1)).replace(b"offsets 1", b"offsets 2"), "checksum"),
-        (encode(intent(1, 1)).replace(b'"batch_id":1', b'"batch_id":"1"'), "whole numbers"),
+        (encode(intent(1, 1)).replace(b'"batch_id":1', b'"batch_id":"1"'), "batch_id is str"),
+        (encode(intent(1, 1)).replace(b'"query_id":"q"', b'"query_id":null'), "query_id is NoneType"),
+        (encode(owner(1)).replace(b'"coordinator":0', b'"coordinator":"0"'), "coordinator is str"),
+        (encode(marker(1, 1)).replace(b'"rows":{', b'"rows":[],"x":{'), "rows is list"),
+        (encode(marker(1, 1)).replace(b'"rows":{"t":1}', b'"rows":{"t":"1"}'), "rows has a value that is not a whole"),
     ],
 )
 def test_a_refused_record_says_why(data: bytes, words: str) -> None:
