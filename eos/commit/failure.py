@@ -30,6 +30,7 @@ class Failure:
         last: the newest batch that was refused since: Spark may have passed all of them.
         replayed: nothing of it was to be written: it is missing from the query's state, not from the output.
         partly: it is committed, and a second call for it failed, whose rows are missing.
+        several: calls for it with different rows failed. If it is committed, it has the rows of one of them.
         topic: of a sink without a control log, since several of one name may write side by side; None: of any.
     """
 
@@ -41,6 +42,7 @@ class Failure:
     replayed: bool = False
     partly: bool = False
     topic: str | None = None
+    several: bool = False
 
     def missing(self, before: int) -> int:
         """Return the last batch that is missing where Spark has passed all batches before this one."""

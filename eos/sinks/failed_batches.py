@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
@@ -44,7 +44,9 @@ class FailedBatches:
         self._noted = False  # the checkpoint has an entry, by this run or an earlier one
         self._owed: Failure | None = None  # what could not be noted, as while the query is stopped
 
-    def add(self, batch_id: int, run_id: str, error: str, *, replayed: bool, partly: bool) -> bool:
+    def add(
+        self, batch_id: int, run_id: str, error: str, *, replayed: bool, partly: bool, several: bool = False
+    ) -> bool:
         """Note a batch that failed or was refused. Returns whether Spark has passed an earlier one. Raises nothing.
 
         Args: the batch; the run; the words of its error; the others as in `Failure`.
@@ -52,30 +54,24 @@ class FailedBatches:
         first = self.first or self._owed
         with logged(f"{FAILED} could not be read"):
             first = first or next((one for one in self._found() if self._ours(one)), None)
+        now = Failure(self._name, batch_id, run_id, error[:1_000], batch_id, replayed, partly, self._topic, several)
         if first is None:
-            self._note(Failure(self._name, batch_id, run_id, error[:1_000], batch_id, replayed, partly, self._topic))
+            self._note(now)
             return False
         last, passed = max(batch_id, first.last), first.batch_id < batch_id
         if passed or first.partly:
             self._note(replace(first, last=last))
         else:
-            replayed = replayed or (first.replayed and first.batch_id == batch_id)
-            self._note(Failure(self._name, batch_id, run_id, error[:1_000], last, replayed, partly, self._topic))
+            again = first.batch_id == batch_id
+            replayed, several = replayed or (again and first.replayed), several or (again and first.several)
+            self._note(replace(now, last=last, replayed=replayed, several=several))
         return passed
 
     def forget(self, batch_id: int) -> None:
         """Forget what failed before: the batch was written after all, or the log has it."""
         self.first = None
         self._owed = None
-        if self._query is None or not self._noted:
-            return
-        self._noted = False
-        with logged(f"{FAILED} could not be deleted from the checkpoint"), _file:
-            others = [one for one in parse(self._query.read(FAILED)) if not self._concerns_us(one)]
-            if others:
-                self._query.register(FAILED, text_of(others))
-            else:
-                self._query.remove(FAILED)
+        self._keep_noted(lambda one: False)
 
     def refuse_a_hole(self, batch_id: int) -> None:
         """Take no batch after one that failed in this run: Spark goes on only where the failure was swallowed."""
@@ -92,13 +88,17 @@ class FailedBatches:
         newest = -1 if run.newest is None else run.newest.batch_id
         for one in self._found():
             self._noted = True
-            if one.partly and one.batch_id == batch_id <= newest:
-                raise InvalidInput(self._lacks(one, batch_id, f"Batch {batch_id} is not taken for done"))
+            partly = one.partly or (one.several and one.batch_id <= newest)
+            failed = replace(one, partly=partly)
+            if partly and one.batch_id == batch_id <= newest:
+                raise InvalidInput(self._lacks(failed, batch_id, f"Batch {batch_id} is not taken for done"))
             missing = one.missing(batch_id)
-            in_output = newest >= missing and not one.replayed and not one.partly
+            in_output = newest >= missing and not one.replayed and not partly
             rewritten = run.jumped is not None and run.jumped[0] <= one.batch_id <= missing <= run.jumped[1]
             if one.batch_id < batch_id and not in_output and not rewritten:
-                raise InvalidInput(self._lacks(one, batch_id, f"Batch {batch_id} is not written"))
+                raise InvalidInput(self._lacks(failed, batch_id, f"Batch {batch_id} is not written"))
+        # Those before are in the output. A failure from now on is not a part of theirs.
+        self._keep_noted(lambda one: one.batch_id >= batch_id)
 
     def noted_in(self, run_id: str) -> bool:
         """Tell whether the checkpoint has an entry of this name by a run, as before a sink could be made in it."""
@@ -142,6 +142,19 @@ class FailedBatches:
             self._query.register(FAILED, text_of([*others, failure]))
             self._owed = None
 
+    def _keep_noted(self, keep: Callable[[Failure], bool]) -> None:
+        """Take entries that concern the sink out of the checkpoint. Args: tells which of them stay."""
+        if self._query is None or not self._noted:
+            return
+        with logged(f"{FAILED} could not be changed in the checkpoint"), _file:
+            found = parse(self._query.read(FAILED))
+            left = [one for one in found if keep(one) or not self._concerns_us(one)]
+            self._noted = any(map(self._concerns_us, left))
+            if left and left != found:
+                self._query.register(FAILED, text_of(left))
+            elif not left:
+                self._query.remove(FAILED)
+
     def _lacks(self, failed: Failure, before: int, what: str) -> str:
         """Say which batches are missing, and the ways out. Args: the failure; the batch in hand; what follows."""
         first, last = failed.batch_id, failed.missing(before)
@@ -153,10 +166,15 @@ class FailedBatches:
             return self._lacks_outside(failed, batches, what, commands)
         if failed.partly:
             later = f" Nothing of the batches after it is written. {_run_again(first + 1)}" if first < last else ""
+            calls, rows = (
+                "a second call",
+                "The rows of the first call are committed. The rows of the second call are not",
+            )
+            if failed.several:
+                calls, rows = "calls with different rows", "The rows of one call are committed. Those of others are not"
             return (
-                f'{what}: a second call for batch {first}, of the sink "{failed.name}", failed in run '
-                f"{failed.run_id} of the query. The error was: {failed.error} The rows of the first call are "
-                "committed. The rows of the second call are not, and no replay writes them. Write the missing rows by "
+                f'{what}: {calls} for batch {first}, of the sink "{failed.name}", failed in run {failed.run_id} of the '
+                f"query. The error was: {failed.error} {rows}, and no replay writes them. Write the missing rows by "
                 f"hand if they are needed, {self._erase()}, and start the query again.{later}"
             )
         lacking = "the query's state" if failed.replayed else "the output"

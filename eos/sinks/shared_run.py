@@ -36,7 +36,7 @@ from eos.sinks.failed_batches import FailedBatches, is_committed, logged, note_w
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import OwningRun, Run, RunContext
-from eos.sinks.write_request import WriteRequest, refuse_other_rows
+from eos.sinks.write_request import WriteRequest, differ, refuse_other_rows
 from eos.spark import query as spark
 
 log = logging.getLogger("eos.sink")
@@ -173,6 +173,7 @@ class SharedRun:
             *(batch_id, self.run_id, words),
             replayed=isinstance(error, ReplayFailed),
             partly=self._written is not None and batch_id <= self._written,  # a thread may be late
+            several=differ(self._given_up.get(batch_id, [])),
         )
         if isinstance(error, Fenced):  # for good: the run itself refuses all later calls
             self._failed.first = None

@@ -46,16 +46,29 @@ class WriteRequest(NamedTuple):
             return False
 
 
+def differ(calls: Sequence[Sequence[WriteRequest]]) -> bool:
+    """Tell whether calls were asked for different rows. One that did not come to ask for any does not count."""
+    asked = [call for call in calls if call]
+    return any(_leaves_out(asked[0], other) or _leaves_out(other, asked[0]) for other in asked[1:])
+
+
 def refuse_other_rows(batch_id: int, failed: Sequence[WriteRequest], requests: Sequence[WriteRequest]) -> None:
     """Refuse a call that leaves out rows of one that failed for the same batch. Raises InvalidInput."""
+    if _leaves_out(requests, failed):
+        raise InvalidInput(
+            f"Nothing of batch {batch_id} is written. An earlier call of the sink for the batch failed in this run "
+            "of the query, its error did not leave foreachBatch, and this call does not hold the same rows. The "
+            "rows of the earlier call would be missing. Put both writes into one `with sink.batch(batch_id) as "
+            "txn:`. To write other columns or another topic instead, ask sink.check(df) before you call the sink."
+        )
+
+
+def _leaves_out(requests: Sequence[WriteRequest], others: Sequence[WriteRequest]) -> bool:
+    """Tell whether requests lack one of the others."""
     left = list(requests)
-    for one in failed:
+    for one in others:
         found = next((place for place, request in enumerate(left) if request.writes_the_same_as(one)), None)
         if found is None:
-            raise InvalidInput(
-                f"Nothing of batch {batch_id} is written. An earlier call of the sink for the batch failed in this run "
-                "of the query, its error did not leave foreachBatch, and this call does not hold the same rows. The "
-                "rows of the earlier call would be missing. Put both writes into one `with sink.batch(batch_id) as "
-                "txn:`. To write other columns or another topic instead, ask sink.check(df) before you call the sink."
-            )
+            return True
         del left[found]
+    return False

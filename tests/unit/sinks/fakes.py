@@ -21,6 +21,16 @@ STREAMED: Any = SimpleNamespace(sparkSession=OF_STREAM)
 COLLECTED: Any = SimpleNamespace(sparkSession=OF_PARENT)
 
 
+class FrameOf:
+    """A DataFrame of these rows."""
+
+    def __init__(self, rows: str) -> None:
+        self.rows = rows
+
+    def sameSemantics(self, other: FrameOf) -> bool:  # noqa: N802  Spark's name
+        return self.rows == other.rows
+
+
 class FakeRun:
     """Takes every batch but those in `fails`."""
 

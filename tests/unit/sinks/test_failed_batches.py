@@ -24,7 +24,7 @@ from eos.sinks.options import SinkOptions
 from eos.sinks.run import RunContext
 from eos.sinks.shared_run import SharedRun
 from eos.sinks.write_request import WriteRequest
-from tests.unit.sinks.fakes import FakeQuery
+from tests.unit.sinks.fakes import FakeQuery, FrameOf
 from tests.waiting import until
 
 
@@ -117,6 +117,47 @@ def test_all_refused_batches_are_named_and_skipping_the_first_leaves_the_others_
     world.log.append(7)
     assert world.take(world.run(), 8) == ""
     assert FAILED not in world.query.files
+
+
+def commits_but_is_not_told(world: World, batch_id: int) -> None:
+    """Have the next call for a batch commit it, and not learn so."""
+    world.fails = {batch_id: CommitUnknown("no answer")}
+    world.log.append(batch_id)
+
+
+@pytest.mark.parametrize("next_batch", [5, 6], ids=["handed over again", "passed"])
+@pytest.mark.parametrize(
+    ("second", "refused"), [(FrameOf("b"), True), (FrameOf("a"), False)], ids=["other rows", "the same rows"]
+)
+def test_a_batch_that_is_committed_with_the_rows_of_one_of_its_calls_is_not_taken_for_done(
+    world: World, second: Any, refused: bool, next_batch: int
+) -> None:
+    """The log has the batch, and cannot tell that the rows of the call which was refused are missing."""
+    run = world.run()
+    commits_but_is_not_told(world, 5)
+    assert [bool(world.take(run, 5, frame)) for frame in (FrameOf("a"), second)] == [True, True]
+    world.fails = {}
+    said = world.take(world.run(), next_batch, FrameOf("a"), FrameOf("b"))
+    assert bool(said) is refused
+    if not refused:
+        return
+    assert "calls with different rows for batch 5" in said
+    assert "The rows of one call are committed. Those of others are not, and no replay writes them." in said
+    assert f"delete {FAILED} from the checkpoint" in said
+
+
+def test_a_batch_that_is_in_the_output_is_not_called_missing_once_the_log_was_read(world: World) -> None:
+    """A later failure is a failure of its own, and its batch is the one that is missing."""
+    run = world.run()
+    commits_but_is_not_told(world, 5)
+    world.take(run, 5)
+    again = world.run()
+    world.fails = {6: NotCommitted("aborted")}
+    assert world.take(again, 6) == "aborted"
+    assert world.noted == [("flights", 6, 6)]
+    world.fails = {}
+    assert world.take(again, 6) == ""
+    assert world.noted == []
 
 
 def test_the_batch_that_spark_hands_over_again_is_not_counted_as_missing(world: World) -> None:
