@@ -110,7 +110,7 @@ _KINDS: Final[dict[str, type[OwnerRecord] | type[Intent] | type[Marker]]] = {
 }
 _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 
-_WAYS_OUT: Final = (
+WAYS_OUT: Final = (
     " Writing on could repeat batches that are committed. Find out which rows readers have. Then either"
     " give the sink a new name and delete eos-sink.json from the checkpoint, or restore the control topic"
 )
@@ -118,14 +118,14 @@ _WAYS_OUT: Final = (
 
 def deleted(topic: str) -> DamagedLog:
     """Return the error for a control topic that held records, and is no longer there."""
-    return DamagedLog(f"the control log {topic} is gone. The topic was deleted.{_WAYS_OUT}")
+    return DamagedLog(f"the control log {topic} is gone. The topic was deleted.{WAYS_OUT}")
 
 
 def unreadable(why: str) -> DamagedLog:
     """Return the error for a control topic with an entry that nobody can read. Args: names the entry."""
     return DamagedLog(
         f"a record of the control log can't be read: {why}. Another program writes to this topic, or what is stored of"
-        f" it is damaged.{_WAYS_OUT}"
+        f" it is damaged.{WAYS_OUT}"
     )
 
 
@@ -133,7 +133,7 @@ def lost_marker(topic: str, batch_id: int) -> DamagedLog:
     """Return the error for a control log that no longer has a MARKER which its driver knows."""
     return DamagedLog(
         f"the control log {topic} no longer has the MARKER of batch {batch_id}, which is committed. A ledger of"
-        f" the topic is lost, and the broker passes over it, or a command deleted records.{_WAYS_OUT}"
+        f" the topic is lost, and the broker passes over it, or a command deleted records.{WAYS_OUT}"
     )
 
 
@@ -332,10 +332,10 @@ class LogView:
             raise DamagedLog(
                 f"the control log {registered.control_topic} {what}, and this query has seen its record"
                 f" {registered.last_number}. The topic was deleted, or a message TTL or a backlog quota expired it."
-                + _WAYS_OUT
+                + WAYS_OUT
             )
         if self.begun is False and not self.markers:
             raise DamagedLog(
                 "the beginning of the control log is gone, and it holds no MARKER. The topic was deleted, or a"
-                " message TTL or a backlog quota expired its records." + _WAYS_OUT
+                " message TTL or a backlog quota expired its records." + WAYS_OUT
             )

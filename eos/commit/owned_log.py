@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import replace
+from typing import Final
 
-from eos.commit.control_log import LogView, OwnerRecord, Record, encode, lost_marker
+from eos.commit.control_log import WAYS_OUT, LogView, OwnerRecord, Record, encode, lost_marker
 from eos.commit.control_topic import HOLD
 from eos.commit.log_reader import read_on, read_retained, view_behind
 from eos.commit.ports import ClientPort, ControlProducerPort, RetainingSubscriptionPort
@@ -23,6 +24,9 @@ _NAMED_BY_BROKER = re.compile(r"(?P<cluster>.+)-\d+-\d+")
 _OUT_OF_REACH = (NetworkError, InvalidInput)
 """Errors of calls about the subscription. They say nothing of the batch in hand. A committed batch stays committed,
 and the next record tells of a topic that is gone, or of a setting that is wrong."""
+
+TERMINATED: Final = "TopicTerminatedError"
+"""The broker's code to a producer on a topic that takes no further message."""
 
 _QUOTA_EXCEEDED = frozenset({"ProducerBlockedQuotaExceededError", "ProducerBlockedQuotaExceededException"})
 
@@ -89,6 +93,8 @@ class OwnedLog:
         except Refused as why:
             if why.code in _QUOTA_EXCEEDED:
                 raise RefusedForGood(why.asked, why.code, why.detail, _shut_out(self.topic)) from why
+            if why.code == TERMINATED:
+                raise _no_more_records(why) from why
             raise
         self._producer, self._epoch = producer, producer.topic_epoch
         self._be_seen()
@@ -114,8 +120,10 @@ class OwnedLog:
             raise ConnectionLost(f"the producer of {self.topic} is not open")
         try:
             return self._producer.send_record(data, txn, local=True)
-        except NetworkError:
+        except NetworkError as why:
             self._drop_producer()
+            if isinstance(why, Refused) and why.code == TERMINATED:
+                raise _no_more_records(why) from why
             raise
         except Fenced as why:
             # Even a stranger whose reopening was refused throws us out: only the topic's epoch tells who owns it.
@@ -221,6 +229,12 @@ class OwnedLog:
                     port.close()
                 except EosError as why:
                     log.info("closing %s: %s", self.topic, why)
+
+
+def _no_more_records(why: Refused) -> RefusedForGood:
+    """Return the error of a control topic that was terminated: what helps for a topic of rows does not help here."""
+    advice = f"The sink's own control topic was terminated, so no batch can be noted in it.{WAYS_OUT}"
+    return RefusedForGood(why.asked, why.code, why.detail, advice)
 
 
 def _shut_out(topic: str) -> str:

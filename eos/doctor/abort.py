@@ -22,6 +22,7 @@ from eos.commit.control_log import Intent, Marker, Record
 from eos.commit.control_topic import DEFAULT_NAMESPACE, HOLD
 from eos.commit.decision import JOB
 from eos.commit.log_reader import read_retained
+from eos.commit.owned_log import TERMINATED
 from eos.commit.ports import MessagePort
 from eos.commit.retry import ONE_READ, Retry
 from eos.commit.transaction import TransactionEnd, end
@@ -208,6 +209,8 @@ def refuse_if_owned(client: Client, name: str, topic: str, admin: Admin | None =
     try:
         client.producer(topic).close()
     except Refused as error:
+        if error.code == TERMINATED:  # nobody has a producer there, and a driver would hold the subscription
+            return
         if _OWNED not in error.detail:
             raise
         raise OwnerAlive(f"{alive(name, topic)} ({error})") from error

@@ -13,7 +13,7 @@ from eos.delivery.row_writer import WriteReport
 from eos.errors import ConnectionLost, NotCommitted, RefusedForGood
 from eos.pulsar.wire.txn import TxnId
 from tests.simulation.client import Client
-from tests.simulation.job import DATA, WriteData, rows_of
+from tests.simulation.job import CONTROL, DATA, WriteData, rows_of
 from tests.simulation.world import Alone
 from tests.unit.commit.driver import SETTINGS, identity, open_transactions, owning
 
@@ -40,6 +40,15 @@ def test_a_batch_with_a_terminated_topic_is_not_committed_and_the_next_ones_are_
     assert list(owner.view.markers) == [1]
     attempt(owning(world, "run-2"), 2, identity(2), Alive(Client(world), 2))
     assert [e.data for e in world.broker.topic(DATA[0]).readable()] == [*rows_of(1, DATA[0]), *rows_of(2, DATA[0])]
+
+
+def test_a_control_topic_that_was_terminated_is_not_taken_for_a_topic_of_rows(world: Alone, owner: Owner) -> None:
+    """No row goes there, so the sink would not go on once no row does."""
+    attempt(owner, 1, identity(1), Alive(Client(world), 1))
+    world.broker.terminate(CONTROL)
+    with pytest.raises(RefusedForGood, match=r"own control topic was terminated.* delete eos-sink\.json") as told:
+        owning(world, "run-2")
+    assert "as soon as no row goes" not in str(told.value)
 
 
 class ClosedBy(WriteData):

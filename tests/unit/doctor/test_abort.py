@@ -71,6 +71,16 @@ def test_a_sink_whose_driver_lives_is_left_alone(held: bool) -> None:
     assert client.asked == []
 
 
+def test_a_log_that_was_terminated_has_an_owner_only_where_a_driver_holds_the_subscription() -> None:
+    """`eos sink reset` is a way out of it, and was refused."""
+    client = FakeClient([BEGINS, INTENT])
+    client.busy = Refused("open", "TopicTerminatedError", "Topic was already terminated")
+    assert abort(client) is aborting.AbortOutcome.ABORTED
+    client.held = True
+    with pytest.raises(aborting.OwnerAlive):
+        abort(client)
+
+
 def test_the_admin_api_tells_from_where_a_driver_is_connected() -> None:
     with pytest.raises(aborting.OwnerAlive, match=r"Stop its query first.*From 10\.0\.0\.1:5"):
         abort(FakeClient([INTENT]), FakeAdmin({}, drivers=("10.0.0.1:5",)))
