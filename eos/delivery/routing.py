@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from eos.config import KeyHash
 from eos.errors import InvalidInput
-from eos.pulsar.protocol.topics import full_name, is_persistent, partition_name
+from eos.pulsar.protocol.topics import full_name, is_partition, is_persistent, partition_name
 from eos.pulsar.wire.columns import row_name
 from eos.pulsar.wire.keys import as_bytes, first_not_text
 from eos.pulsar.wire.routing import Sorted, part_by_delivery_time, part_by_sticky_key, partition_of, sort_by_partition
@@ -119,6 +119,12 @@ class Router:
                 f'{row_name(rows, int(np.argmax(which == other)))} names the topic "{full[other]}", which is not '
                 "persistent. Brokers store nothing of such a topic and acknowledge all the same, so the row could be "
                 "lost. Name a persistent:// topic in the column `topic`."
+            )
+        if (part := next((place for place, name in enumerate(full) if is_partition(name)), None)) is not None:
+            raise InvalidInput(
+                f'{row_name(rows, int(np.argmax(which == part)))} names the topic "{full[part]}", which is one '
+                "partition. Name the whole topic in the column `topic`, and the partition's number in the column "
+                "`partition`."
             )
         place_of = {name: place for place, name in enumerate(dict.fromkeys(full))}
         # Two spellings of one topic would part a key's rows.

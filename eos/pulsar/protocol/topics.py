@@ -89,6 +89,11 @@ def split_partition(physical: str) -> tuple[str, int | None]:
     return found[1], int(found[2])
 
 
+def is_partition(physical: str) -> bool:
+    """Tell whether Pulsar takes a name for that of a partition."""
+    return split_partition(physical)[1] is not None
+
+
 def valid_topic(topic: str) -> str:
     """Return `persistent://tenant/namespace/name` for a short, middle or full topic name.
 
@@ -98,7 +103,7 @@ def valid_topic(topic: str) -> str:
     if topic.startswith("non-persistent://"):
         raise InvalidInput(f"{topic!r} is not persistent. A transaction can't write to it. Use a persistent:// topic.")
     name = persistent_name(topic)
-    if split_partition(name)[1] is not None:
+    if is_partition(name):
         raise InvalidInput(
             f"{topic!r} names one partition. Give the whole topic, and a column 'partition' to choose partitions."
         )

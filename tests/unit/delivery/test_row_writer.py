@@ -226,6 +226,14 @@ def test_a_topic_that_stores_nothing_is_named_by_its_row_before_any_row_is_sent(
     assert broker.received == []
 
 
+@pytest.mark.parametrize("topic", ["u-partition-0", "persistent://public/default/u-partition-12"])
+def test_a_topic_that_is_a_partition_is_named_by_its_row(broker: FakeBroker, client: Client, topic: str) -> None:
+    """`eos sink verify` would count the row twice: for the partition, and for the topic."""
+    with pytest.raises(InvalidInput, match=rf'row 1 names the topic ".*{topic}", which is one partition.*`partition`'):
+        send_all(writer(client), [ROWS.append_column("topic", pa.array(["t", topic, None]))])
+    assert broker.received == []
+
+
 def test_a_row_that_can_not_be_encoded_is_named_by_its_number_and_key(client: Client) -> None:
     writing = writer(client, replace(SETTINGS, schema=AVRO))
     wrong = pa.RecordBatch.from_pydict(
