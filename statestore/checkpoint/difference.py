@@ -16,7 +16,7 @@ from statestore.checkpoint.files import Files, HadoopFiles
 from statestore.checkpoint.logs import check_whole
 from statestore.checkpoint.needs import committed_batch
 from statestore.checkpoint.operators import DEFAULT_STORE, Operator
-from statestore.checkpoint.raw_state import BatchState, exact_json, read_kept, reader_of, session_for
+from statestore.checkpoint.raw_state import BatchState, check_address, exact_json, read_kept, reader_of, session_for
 from statestore.errors import InvalidInput, StateStoreError, Unavailable
 from statestore.hadoop.file_systems import Hadoop
 
@@ -133,6 +133,7 @@ def state_difference(
 def _side(hadoop: Hadoop, uri: str, batch: int | None) -> Side:
     files = HadoopFiles(hadoop, uri)
     check_whole(files, uri)
+    check_address(uri)
     kept = read_kept(files, committed_batch(files, uri, batch, "there is no state to compare"))
     if not kept.operators:
         raise InvalidInput(f"The query of {uri} keeps no state. There is nothing to compare")

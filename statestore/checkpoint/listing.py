@@ -15,7 +15,7 @@ from statestore.checkpoint.batch_records import stores_of
 from statestore.checkpoint.files import Files, HadoopFiles, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS, CommitLogEntry
 from statestore.checkpoint.operators import operator_ids, read_operator
-from statestore.checkpoint.raw_state import FORMAT, session_of
+from statestore.checkpoint.raw_state import FORMAT, check_address, session_of
 from statestore.checkpoint.stores import StoreFile, chain, store_files
 from statestore.errors import InvalidInput, NotFound, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
@@ -189,10 +189,12 @@ def read_state(
         key (a struct), value (a struct) and partition_id. Maps, lists and change feeds have other columns.
 
     Raises:
-        InvalidInput: both a store and a side of a join. Spark's own errors pass, such as that of a missing batch.
+        InvalidInput: both a store and a side of a join, or an address at which Spark finds no state. Spark's own errors
+            pass, such as that of a missing batch.
     """
     if store_name is not None and join_side is not None:
         raise InvalidInput("Give store_name or join_side, not both. A side of a join is read from two stores")
+    check_address(uri)
     named: dict[str, Any] = {
         "batchId": batch_id,
         "operatorId": operator_id,

@@ -15,6 +15,7 @@ from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.logs import OffsetsLogEntry
 from statestore.checkpoint.operators import PARTITIONS, Operator, operator_ids, read_operator
+from statestore.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -25,6 +26,7 @@ ROCKSDB, HDFS_BACKED = "RocksDBStateStoreProvider", "HDFSBackedStateStoreProvide
 """The last parts of the class names of Spark's providers."""
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 """The setting of a session by which Spark looks for the files of one checkpoint format or the other."""
+_QUOTED = frozenset(' %#?[]{}<>^`|"\\')
 _ALL_FAMILIES = "_readAllColumnFamilies"
 # By default a moment is written without its microseconds.
 _JSON_OPTIONS = {
@@ -98,6 +100,24 @@ def session_of(
     for name, value in {**(options or {}), FORMAT: checkpoint_format}.items():
         session.conf.set(name, str(value))
     return session
+
+
+def check_address(uri: str, also: str = "") -> None:
+    """Refuse a checkpoint that Spark's state data source does not find, though a query runs on it.
+
+    The source looks for the address as a URI quotes it: at "a%20b" for "a b" (StateSourceOptions).
+
+    Args:
+        also: more characters to refuse.
+
+    Raises:
+        InvalidInput: it has a character that a URI quotes.
+    """
+    if odd := sorted({*uri} & {*_QUOTED, *also}):
+        raise InvalidInput(
+            f"{uri} has {', '.join(map(repr, odd))} in it. Spark does not find state at such an address. Name one "
+            "without it: statestore cp copies a checkpoint"
+        )
 
 
 def reader_of(session: SparkSession, batch: int, operator: int) -> DataFrameReader:

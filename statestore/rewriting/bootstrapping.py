@@ -27,6 +27,7 @@ from statestore.checkpoint.logs import OFFSETS, SOURCES, batch_ids, parse_offset
 from statestore.checkpoint.needs import committed
 from statestore.checkpoint.operators import operator_ids, read_operator
 from statestore.checkpoint.place import HISTORY, NewCheckpoint
+from statestore.checkpoint.raw_state import check_address
 from statestore.checkpoint.sources import numbers_of
 from statestore.checkpoint.transfer import copy_into
 from statestore.errors import InvalidInput, StateStoreError, Unavailable
@@ -91,6 +92,7 @@ def bootstrap(
         raise InvalidInput("The history is a stream. Give a DataFrame that ends, such as spark.read… of the same data")
     hadoop = Hadoop.of(spark, options)
     where = hadoop.qualified(target)
+    check_address(where, also="*")  # Spark reads the history below it, by a pattern
     place = NewCheckpoint(hadoop, where)
     rows, checkpoint = place.at(f"{HISTORY}/rows"), place.at(f"{HISTORY}/checkpoint")
     made: list[Bootstrapped] = []

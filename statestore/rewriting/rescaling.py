@@ -39,7 +39,15 @@ from statestore.checkpoint.logs import (
 from statestore.checkpoint.needs import committed, needs_of, plain_files, restart_of
 from statestore.checkpoint.operators import STATE
 from statestore.checkpoint.place import check_free
-from statestore.checkpoint.raw_state import HDFS_BACKED, ROCKSDB, BatchState, key_schema, read_kept, session_for
+from statestore.checkpoint.raw_state import (
+    HDFS_BACKED,
+    ROCKSDB,
+    BatchState,
+    check_address,
+    key_schema,
+    read_kept,
+    session_for,
+)
 from statestore.checkpoint.transfer import Progress, copy_checkpoint
 from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound
 from statestore.hadoop.file_systems import Hadoop
@@ -139,6 +147,7 @@ def rescale(
         )
     hadoop = Hadoop.of(spark, options)
     work = _Rescaling(hadoop, hadoop.qualified(target), partitions, spark, options)
+    check_address(work.target)
     check_free(hadoop, work.target, None if is_name(source) else source)
     if is_name(source):
         store = SavepointStore.of(target, options, spark)
