@@ -17,7 +17,7 @@ from statestore.checkpoint.logs import check_whole
 from statestore.checkpoint.needs import committed_batch
 from statestore.checkpoint.operators import DEFAULT_STORE, Operator
 from statestore.checkpoint.raw_state import BatchState, check_address, exact_json, read_kept, reader_of, session_for
-from statestore.errors import InvalidInput, StateStoreError, Unavailable
+from statestore.errors import Damaged, InvalidInput, StateStoreError, Unavailable
 from statestore.hadoop.file_systems import Hadoop
 
 if TYPE_CHECKING:
@@ -176,10 +176,13 @@ def parts_of(files: Files, operator: Operator, join_version: str) -> Iterator[St
 def _variables(files: Files, operator: Operator) -> tuple[tuple[str, str], ...]:
     """The variables of a transformWithState, with their kinds."""
     said = json.loads(files.read(operator.metadata).partition(b"\n")[2])
-    properties = json.loads(said.get("operatorPropertiesJson") or "{}")
-    return tuple(
-        (str(one["stateName"]), str(one["stateVariableType"])) for one in properties.get("stateVariables") or ()
-    )
+    try:
+        properties = json.loads(said.get("operatorPropertiesJson") or "{}")
+        return tuple(
+            (str(one["stateName"]), str(one["stateVariableType"])) for one in properties.get("stateVariables") or ()
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Damaged(f"{operator.metadata} lacks what Spark writes there of the state's variables: {error}") from error
 
 
 def _rows(spark: SparkSession, side: Side, part: StatePart | None, options: Mapping[str, object] | None) -> DataFrame:

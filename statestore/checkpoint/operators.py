@@ -141,11 +141,14 @@ def moved_metadata(data: bytes, target: str) -> bytes:
     if version.strip() != b"v2":
         return data
     said = _json("the operator's metadata", data)
-    home = join(target.rstrip("/"), STATE, str(said["operatorInfo"]["operatorId"])) + _SCHEMAS
-    for store in said.get("stateStoreInfo") or ():
-        store["stateSchemaFilePaths"] = [
-            home + address.partition(_SCHEMAS)[2] for address in store.get("stateSchemaFilePaths") or ()
-        ]
+    try:
+        home = join(target.rstrip("/"), STATE, str(said["operatorInfo"]["operatorId"])) + _SCHEMAS
+        for store in said.get("stateStoreInfo") or ():
+            store["stateSchemaFilePaths"] = [
+                home + address.partition(_SCHEMAS)[2] for address in store.get("stateSchemaFilePaths") or ()
+            ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Damaged(f"the operator's metadata lacks what Spark writes there: {error}") from error
     return version + b"\n" + json.dumps(said, separators=(",", ":")).encode()
 
 

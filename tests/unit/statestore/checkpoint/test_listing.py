@@ -13,7 +13,7 @@ import pytest
 from statestore.checkpoint import FileEntry, LocalFiles, committed, listing, moved_metadata, needs_of, read_operator
 from statestore.checkpoint.listing import read_snapshots
 from statestore.checkpoint.raw_state import FORMAT
-from statestore.errors import NotFound
+from statestore.errors import Damaged, NotFound
 from statestore.hadoop.file_systems import Hadoop
 from tests.unit.statestore.checkpoint.conftest import NAMES, unpack
 
@@ -95,6 +95,23 @@ def test_metadata_that_names_its_schemas_by_address_moves_with_them(checkpoints:
     assert needs_of(files, committed(files)[-1]).gaps == []
     old = b'v1\n{"operatorInfo":{}}'
     assert moved_metadata(old, "bk://zk:2181/copy") == old
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[]",
+        "{}",
+        '{"operatorInfo":{}}',
+        '{"operatorInfo":null}',
+        '{"operatorInfo":{"operatorId":0},"stateStoreInfo":[1]}',
+        '{"operatorInfo":{"operatorId":0},"stateStoreInfo":5}',
+        '{"operatorInfo":{"operatorId":0},"stateStoreInfo":[{"stateSchemaFilePaths":[null]}]}',
+    ],
+)
+def test_metadata_that_cannot_be_moved_is_damaged(said: str) -> None:
+    with pytest.raises(Damaged, match="the operator's metadata"):
+        moved_metadata(b"v2\n" + said.encode(), "bk://zk:2181/copy")
 
 
 class Running(LocalFiles):
