@@ -68,10 +68,21 @@ class FailedBatches:
         return passed
 
     def forget(self, batch_id: int) -> None:
-        """Forget what failed before: the batch was written after all, or the log has it."""
+        """Forget what failed before: the batch was written after all, or the log has it.
+
+        Not what another sink has failed to write in this run. An entry of an earlier run is made good: Spark has handed
+        the batch over again, and the function has called all of its sinks.
+        """
         self.first = None
         self._owed = None
-        self._keep_noted(lambda one: False)
+        run_id = None if self._query is None else self._query.run_id
+        self._keep_noted(lambda one: not self._ours(one) and one.run_id == run_id)
+
+    def of_another_sink(self) -> Failure | None:
+        """Return what another sink has failed to write in this run. Raises what reading the checkpoint does."""
+        query = self._query
+        found = [] if query is None else parse(query.read(FAILED))
+        return next((one for one in found if query and one.run_id == query.run_id and not self._ours(one)), None)
 
     def refuse_a_hole(self, batch_id: int) -> None:
         """Take no batch after one that failed in this run: Spark goes on only where the failure was swallowed."""

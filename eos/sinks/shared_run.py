@@ -235,7 +235,8 @@ class SharedRun:
         if self._told and self.query is not None:
             self._told = False
             with logged("the query could not be told that its batch was written after all"):
-                self.query.end_with(None)
+                other = self._failed.of_another_sink()
+                self.query.end_with(None if other is None else f"Batch {other.batch_id} failed: {other.error}")
 
 
 def begin(start: RunContext) -> Run:

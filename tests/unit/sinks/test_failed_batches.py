@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from py4j.protocol import Py4JError
 
 from eos.commit.decision import Identity
 from eos.commit.failure import FAILED
@@ -68,8 +67,13 @@ class World:
     def run(self, **options: Any) -> SharedRun:
         """Begin the query's next run."""
         self.query.ends_after_batch, self.query.ends_with = False, None
+        self.query.run_id += "'"
+        return self.beside(**options)
+
+    def beside(self, **options: Any) -> SharedRun:
+        """Begin it for another sink in the same run."""
         query: Any = self.query
-        return SharedRun(SinkOptions(**{"name": "flights", **options}), "run", query)
+        return SharedRun(SinkOptions(**{"name": "flights", **options}), self.query.run_id, query)
 
     def take(self, shared: SharedRun, batch_id: int, *frames: Any) -> str:
         """Call the sink for DataFrames of a batch, and return the error that the batch function swallows."""
@@ -321,35 +325,11 @@ def test_a_sink_that_is_made_after_all_keeps_its_query_running(world: World, mon
     query.in_hand = 5
     shared_run.failed_without_a_sink(query, "flights", InvalidInput("no such option"))
     (watch,) = (thread for thread in threading.enumerate() if thread.name == "eos-passed run flights")
-    failing = query.ends_with
-    run = world.run()
-    query.ends_with = failing
-    assert world.take(run, 5) == ""
+    assert world.take(world.beside(), 5) == ""
     query.files["commits/5"] = "v1"
     watch.join(60)
     assert not watch.is_alive()
     assert (query.ends_after_batch, query.ends_with) == (False, None)
-
-
-def test_a_file_system_that_fails_while_a_batch_is_passed_is_asked_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a store that is slow for a moment: the query would go on, and nobody would learn that rows are missing."""
-    looks, read = iter((Py4JError("timed out"), OSError("reset"))), world.query.read
-
-    def fail_twice(name: str) -> str | None:
-        if name.startswith("commits/") and (error := next(looks, None)):
-            raise error
-        return read(name)
-
-    monkeypatch.setattr(shared_run, "_LOOK_S", 0.01)
-    monkeypatch.setattr(world.query, "read", fail_twice)
-    world.fails = {5: NotCommitted("aborted")}
-    world.query.files["commits/5"] = "v1"
-    run = world.run()
-    world.take(run, 5)
-    until(lambda: world.query.ends_after_batch, "the query goes on")
-    assert next(looks, None) is None
 
 
 def test_rows_that_a_sink_of_another_name_was_refused_are_missed_where_the_log_has_their_batch(world: World) -> None:
@@ -395,5 +375,5 @@ def test_a_replay_that_failed_is_missing_from_the_querys_state(world: World) -> 
     world.fails = {5: ReplayFailed("no memory")}
     world.take(run, 5)
     told = world.take(run, 6)
-    assert "batch 5 failed in run run of the query" in told
+    assert f"batch 5 failed in run {world.query.run_id} of the query" in told
     assert "batch 5 would be missing from the query's state" in told
