@@ -65,15 +65,16 @@ def printing(no_answer: int) -> Iterator[None]:
     Args: the exit code, but for output that nobody reads any longer: then it ends without a word, by READER_GONE.
     """
     before = sys.stdout, sys.stderr
-    mine = [_Stream(one) if isinstance(one, io.TextIOWrapper) else one for one in before]
+    # Python has None for a stream that was closed when the command began. Nobody reads it, and all may write to it.
+    whole = [_nowhere() if one is None else one for one in before]
+    mine = [_Stream(one) if isinstance(one, io.TextIOWrapper) else one for one in whole]
     sys.stdout, sys.stderr = mine
     try:
         try:
             yield
         finally:
             for one in mine:
-                if one is not None:  # it was closed when the command began
-                    one.flush()
+                one.flush()
     except Unprinted as lost:
         gone = lost.error.errno == errno.EPIPE
         if not gone:
@@ -88,9 +89,12 @@ def printing(no_answer: int) -> Iterator[None]:
                 one.detach()  # else it would close what lies below it
 
 
-def _let_go(streams: Sequence[TextIO | None]) -> None:
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")
+
+
+def _let_go(streams: Sequence[TextIO]) -> None:
     """Send what is not written yet nowhere: Python would try it again at its end, and say so."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for one in streams:
-        if one is not None:
-            os.dup2(nowhere, one.fileno())
+        os.dup2(nowhere, one.fileno())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +51,24 @@ def test_an_error_that_nobody_can_be_told_keeps_its_exit_code() -> None:
     with FULL.open("w") as full:
         command = [sys.executable, "-m", "eos", "no-such-command"]
         assert subprocess.run(command, stdout=full, stderr=full).returncode == console.NO_ANSWER
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)])
+@pytest.mark.parametrize(("words", "code"), [(("local", "status"), 0), (("local", "up", "--name", "-"), 2)])
+def test_a_stream_that_is_closed_from_the_beginning_changes_nothing(
+    words: tuple[str, ...], code: int, closed: tuple[int, ...], tmp_path: Path
+) -> None:
+    """As a daemon, or `>&-`, starts it."""
+    record = tmp_path / "spark-pulsar-eos" / "local" / "one" / "state.json"
+    record.parent.mkdir(parents=True)
+    ended = {"name": "one", "ports": {}, "data": str(tmp_path), "data_is_ours": False}
+    record.write_text(json.dumps({**ended, "process": {"pid": 1, "started": "never"}}))
+    line = shlex.join([sys.executable, "-m", "eos", *words]) + "".join(f" {number}>&-" for number in closed)
+    done = subprocess.run(
+        line, shell=True, capture_output=True, text=True, env={**BUFFERED, "EOS_CACHE": str(tmp_path)}
+    )
+    assert (done.returncode, "Traceback" in done.stdout + done.stderr) == (code, False), done.stderr
+    assert ("one" in done.stdout) == (code == 0 and 1 not in closed)
 
 
 def test_an_error_of_a_file_is_none_of_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
