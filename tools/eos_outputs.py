@@ -152,7 +152,8 @@ class Sink(TypedDict):
         rows: how many rows that batch has, over all topics.
         committed_ms: when it was committed, in milliseconds since 1970.
         owned_ms: when the sink was last taken over.
-        problem: why the log cannot be read, or does not tell what the sink has done.
+        problem: why the log cannot be read, or does not tell what the sink has done, or why the admin API does not tell
+            whether the unfinished transaction is open.
     """
 
     name: str

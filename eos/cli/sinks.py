@@ -245,7 +245,8 @@ def _list(found: list[SinkState], namespace: str) -> None:
         rest = one.problem or ""
         if begun is not None:
             known = "" if one.open is None else ", open" if one.open else ", ended"
-            rest = f"batch {begun.batch_id}, attempt {begun.attempt}, transaction {begun.txn}{known}"
+            told = f". {one.problem}" if one.problem else ""
+            rest = f"batch {begun.batch_id}, attempt {begun.attempt}, transaction {begun.txn}{known}{told}"
         batch, rows = ("", "") if one.batch_id is None else (str(one.batch_id), f"{one.rows:,}")
         lines.append((one.name, one.status, batch, time_of(one.committed_ms), rows, one.query_id or "", rest))
     print_table(("sink", "status", "last batch", "committed at", "rows", "query", "unfinished"), lines)

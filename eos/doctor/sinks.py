@@ -62,7 +62,8 @@ class SinkState:
         unfinished: what was begun after it.
         open: whether a coordinator has the unfinished transaction open. False: it has ended without a commit. None
             where that was not asked, or is not known, or where the MARKER of an ended one may be hidden.
-        problem: why the log can't be read, or does not tell what the sink has done; None where it does.
+        problem: why the log can't be read, or does not tell what the sink has done, or why the admin API does not tell
+            whether the unfinished transaction is open. None where all is told.
     """
 
     name: str
@@ -113,7 +114,12 @@ def sink(client: Client, name: str, namespace: str, admin: Admin | None = None) 
     for _ in range(_LOOKS):
         if admin is None or one.unfinished is None:
             break
-        open_yet = is_open(admin, one.unfinished.txn)
+        txn = one.unfinished.txn
+        try:
+            open_yet = is_open(admin, txn)
+        except NetworkError as error:  # what the log tells is known all the same
+            not_told = f"Whether transaction {txn} is open is not known: {error}"
+            return replace(one, problem=one.problem or not_told)
         if open_yet is not False:
             return replace(one, open=open_yet)
         hides = hides_a_part(client, admin, control_topic_in(namespace, name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any, cast
 
@@ -9,12 +10,13 @@ import pytest
 
 from eos.commit.control_log import Intent, OwnerRecord, Record
 from eos.doctor.sinks import RECENT, SinkState, SinkStatus, is_open, log_of, sink, sinks, summary
-from eos.errors import InvalidInput, NewerVersion, TopicMissing
+from eos.errors import InvalidInput, NetworkError, NewerVersion, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.transaction_stats import Buffer
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.doctor.cluster import (
+    BEGINS,
     FREE,
     HELD,
     INTENT,
@@ -26,6 +28,7 @@ from tests.unit.doctor.cluster import (
     FakeClient,
     opened,
     refused,
+    run,
 )
 
 NAMESPACE = "public/default"
@@ -122,6 +125,30 @@ def test_whether_a_transaction_is_open_may_not_be_told(monkeypatch: pytest.Monke
     monkeypatch.setattr(admin, "transaction", forbidden)
     assert state(log, admin).open is None
     assert is_open(cast(Admin, admin), TXN) is None
+
+
+@pytest.mark.parametrize("error", [Unreachable("connection refused"), Unanswered("no answer within 30 s")])
+def test_an_admin_api_that_does_not_answer_makes_no_log_unreadable(
+    error: NetworkError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class One(FakeClient):
+        def topics(self, namespace: str) -> list[str]:
+            return [LOG]
+
+    def unanswered(txn: TxnId) -> Any:
+        raise error
+
+    admin = FakeAdmin({})
+    log: list[Record] = [BEGINS, replace(MARKER, number=2, batch_id=3, txn=TxnId(2, 6)), replace(INTENT, number=3)]
+    asking = ("sink", "list", "--admin-url", "http://localhost:8080")
+    monkeypatch.setattr(admin, "transaction", unanswered)
+    done = run(monkeypatch, One(log), admin, *asking, "--json")
+    (told,) = json.loads(done.stdout)
+    assert (done.exit_code, told["status"], told["batch_id"], told["rows"]) == (0, "unfinished", 3, 0)
+    assert told["unfinished"] == {"batch_id": 4, "attempt": 1, "transaction": str(TXN), "open": None}
+    assert told["problem"] == f"Whether transaction {TXN} is open is not known: {error}"
+    shown = run(monkeypatch, One(log), admin, *asking)
+    assert f"batch 4, attempt 1, transaction {TXN}. {told['problem']}" in shown.stdout
 
 
 @pytest.mark.parametrize("buffer", [HELD, *UNSETTLED])
