@@ -276,7 +276,8 @@ class ProducerSession:
             return
         self._fail(
             Input.BROKER_CLOSED,
-            f"closed by the broker (the topic moves or is closed), with {self.unanswered} frames unacknowledged",
+            f"closed by the broker (the topic moves or is closed), with {self.unanswered} frames unacknowledged. If "
+            f"that goes on, eos doctor {self.topic} says whether a policy keeps the broker from recovering the topic",
         )
 
     def lost(self, why: EosError) -> None:
