@@ -72,6 +72,8 @@ def doctor(
         raise InvalidInput("--preflight looks at no reader. Give it without --heal, --readers and --remove-leftovers")
     if sink is not None and not preflight:
         raise InvalidInput(f"--sink {sink} names the sink of a job that is to start. Give --preflight too")
+    if accept_loss and not heal:
+        raise InvalidInput("--accept-loss says how far --heal may go. Nothing was healed. Give --heal too, or neither")
     if not older_than >= 0:
         raise InvalidInput(f"--older-than {older_than:g} is not a number of seconds. Give 0 or more")
     check_namespace(namespace)

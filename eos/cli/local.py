@@ -174,13 +174,17 @@ def _tell_kept(made_with: str, version: str, folder: Path, data: Path | None, ot
 
 @app.command()
 def down(
+    context: typer.Context,
     name: Name = "default",
     keep_data: Annotated[bool, typer.Option(help="Leave the data for a later `up` with the same --data.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Every instance.")] = False,
 ) -> None:
     """Stop an instance and remove its data."""
     from eos.local import instances
+    from eos.local.checks import LocalError
 
+    if every and getattr(context.get_parameter_source("name"), "name", "") == "COMMANDLINE":
+        raise LocalError(f"--all would take down others than {name}, too. Nothing was done. Give --name or --all")
     names = [one.name for one in instances.known()] if every else [name]
     for one in names:
         instance = instances.down(one, keep_data, tell)

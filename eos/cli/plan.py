@@ -31,6 +31,7 @@ def plan(
     """
     from dataclasses import asdict
 
+    from eos.errors import InvalidInput
     from eos.history.offload.ledgers import OffloadedLedgers
     from eos.history.offload.location import offload_location
     from eos.inspect.segments import SegmentReader, segments
@@ -38,6 +39,8 @@ def plan(
     from eos.pulsar.net.client import Client
     from eos.pulsar.protocol.topics import full_name
 
+    if offload_url is None and offload_credentials is not None:
+        raise InvalidInput("--offload-credentials is for the storage that --offload-url names. Give that too")
     offloads = None
     if offload_url is not None:
         offloads = OffloadedLedgers(offload_location(offload_url, offload_credentials or "", option="--offload-url"))

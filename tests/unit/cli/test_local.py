@@ -79,6 +79,14 @@ def test_down_all_takes_down_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert taken == ["a", "b"]
 
 
+@pytest.mark.parametrize("words", [("--all", "--name", "a"), ("-n", "default", "--all")])
+def test_down_all_with_a_name_takes_down_none(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instances, "known", lambda: pytest.fail("it was taken down"))
+    error = CliRunner().invoke(cli.typer_app, ["local", "down", *words]).exception
+    assert isinstance(error, LocalError)
+    assert "Nothing was done. Give --name or --all" in str(error)
+
+
 def test_a_running_one_on_other_ports_than_asked_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instances, "up", lambda name, **options: (instance(name, tmp_path, running=True), False))
     assert "on other ports than those asked for" in eos("up", "--port", "7")

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eos.cli.app import typer_app
+from eos.errors import InvalidInput
 from eos.inspect import segments
 from eos.inspect.segments import SegmentReader, Storage, TopicSegment
 
@@ -30,3 +31,10 @@ def test_a_plan_says_once_why_bookies_are_not_read(monkeypatch: pytest.MonkeyPat
     ]
     monkeypatch.setattr(segments, "segments", lambda *_: iter(found))
     assert CliRunner().invoke(typer_app, ["plan", "a"]).output.count("No id of bk0 names") == 1
+
+
+def test_credentials_for_no_storage_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "segments", lambda *_: pytest.fail("it was asked"))
+    error = CliRunner().invoke(typer_app, ["plan", "a", "--offload-credentials", "file:keys.json"]).exception
+    assert isinstance(error, InvalidInput)
+    assert "--offload-credentials is for the storage that --offload-url names" in str(error)

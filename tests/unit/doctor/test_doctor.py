@@ -302,6 +302,7 @@ def test_what_cant_be_known_is_neither_well_nor_amiss(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("--accept-loss",), "--accept-loss says how far --heal may go. Nothing was healed"),
         (("--older-than", "nan"), "--older-than nan is not a number of seconds"),
         (("--older-than", "-1"), "--older-than -1 is not a number of seconds"),
         (("--namespace", "public"), "'public' is not a namespace"),
