@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 
 from eos.option_names import whole_number
@@ -15,6 +16,14 @@ def is_host(name: str) -> bool:
     try:
         return bool(name.encode("idna"))
     except UnicodeError:
+        return False
+
+
+def is_this_machine(host: str) -> bool:
+    """Tell whether a host is the machine that asks: localhost, or an address of the loopback interface."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # another name
         return False
 
 

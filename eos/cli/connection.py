@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from eos.addresses import is_this_machine
 from eos.cli.client_conf import read_client_conf
 from eos.cli.layers import Layer, merged, of_environment, variable
 from eos.config import Cluster, Tls
@@ -27,7 +28,6 @@ from eos.pulsar.net.service_url import refuse_tls_in_vain, refuse_user
 DEFAULT_SERVICE_URL = "pulsar://localhost:6650"
 DEFAULT_ADMIN_URL = "http://localhost:8080"
 """Of the commands that can do nothing without an admin API."""
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 CLIENT_CONF = "PULSAR_CLIENT_CONF"
 """The variable by which pulsar-admin and pulsar-client find their client.conf, too."""
 
@@ -109,7 +109,7 @@ def _is_default(url: str, default: str) -> bool:
     try:
         parts, wanted = urlsplit(url), urlsplit(default)
         port = wanted.port if parts.port is None and parts.scheme == "pulsar" else parts.port
-        return parts.hostname in _LOOPBACK and (parts.scheme, port) == (wanted.scheme, wanted.port)
+        return is_this_machine(parts.hostname or "") and (parts.scheme, port) == (wanted.scheme, wanted.port)
     except ValueError:  # such as a port that is not a number
         return False
 

@@ -15,6 +15,7 @@ from eos.closing import Closing
 from eos.config import Credentials, OAuth2, Tls
 from eos.errors import EosError, InvalidInput, Refused, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.authentication import secret, without
+from eos.pulsar.net.http import by_proxy, http_client
 from eos.pulsar.net.service_url import refuse_user
 from eos.pulsar.net.transport import tls_advice, tls_context
 from eos.pulsar.protocol.refusals import advice_for, refused
@@ -110,10 +111,10 @@ class AdminRequests(Closing):
         try:
             answer = self._follow(method, url, body)
         except httpx.TimeoutException as error:
-            raise Unanswered(f"{asked}: no answer within {self._timeout_s:g} s") from error
+            raise Unanswered(f"{asked}: no answer within {self._timeout_s:g} s{by_proxy(url)}") from error
         except httpx.TransportError as error:
             advice = tls_advice(str(error)) or "Check that the broker is up and the admin URL is right"
-            raise Unreachable(f"{asked}: {error}. {advice}") from error
+            raise Unreachable(f"{asked}: {error}. {advice}{by_proxy(url)}") from error
         if answer.is_success:
             return answer
         raise _problem(asked, answer)
@@ -122,7 +123,7 @@ class AdminRequests(Closing):
         """Return the client for addresses that begin so: to load certificates takes longer than to ask without them."""
         if scheme not in self._clients:
             verify = tls_context(self._tls, self._credentials) if scheme == "https" else False
-            self._clients[scheme] = httpx.Client(timeout=self._timeout_s, verify=verify, auth=self._shown)
+            self._clients[scheme] = http_client(self._url, timeout_s=self._timeout_s, verify=verify, auth=self._shown)
         return self._clients[scheme]
 
     def _follow(self, method: str, url: str, body: object) -> httpx.Response:

@@ -4,7 +4,6 @@ clients do. A process keeps a token for nine tenths of its life, as the Java cli
 
 from __future__ import annotations
 
-import ssl
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +14,7 @@ import httpx
 from eos.config import Credentials, OAuth2, Tls
 from eos.credentials import CLIENT_CREDENTIALS, SecretUnreadable, key_of, text_of
 from eos.errors import BadCredentials, InvalidInput, NoCredentials
+from eos.pulsar.net.http import by_proxy, http_client
 from eos.pulsar.net.transport import tls_context
 
 _OF_ITS_LIFE = 0.9
@@ -63,7 +63,7 @@ def ask(given: OAuth2, timeout_s: float) -> str:
     form = {"grant_type": CLIENT_CREDENTIALS, "client_id": client_id, "client_secret": client_secret}
     form |= {name: one for name, one in (("audience", given.audience), ("scope", given.scope)) if one is not None}
     discovery = given.issuer_url.rstrip("/") + _DISCOVERY
-    with httpx.Client(timeout=timeout_s, verify=_trust(given), headers={"Accept": "application/json"}) as http:
+    with _http(given, timeout_s) as http:
         found = _answer(http, http.build_request("GET", discovery), client_secret)
         endpoint = found.get("token_endpoint")
         if not isinstance(endpoint, str) or not endpoint.startswith(("https://", "http://")):
@@ -101,9 +101,10 @@ def _client(given: OAuth2) -> tuple[str, str]:
         raise BadCredentials(str(error)) from None
 
 
-def _trust(given: OAuth2) -> ssl.SSLContext:
+def _http(given: OAuth2, timeout_s: float) -> httpx.Client:
     try:
-        return tls_context(Tls(given.trust_certs), Credentials())
+        trust = tls_context(Tls(given.trust_certs), Credentials())
+        return http_client(given.issuer_url, timeout_s=timeout_s, verify=trust, headers={"Accept": "application/json"})
     except InvalidInput as error:
         raise BadCredentials(f"oauth2: {error}") from error
 
@@ -115,7 +116,9 @@ def _answer(http: httpx.Client, request: httpx.Request, secret: str) -> dict[str
         answer = http.send(request, follow_redirects=discovers)
     except httpx.HTTPError as error:
         advice = _TRUST if "CERTIFICATE_VERIFY_FAILED" in str(error) else _REACH
-        raise NoCredentials(f"can't ask {url} for a token: {error or type(error).__name__}. {advice}") from None
+        raise NoCredentials(
+            f"can't ask {url} for a token: {error or type(error).__name__}. {advice}{by_proxy(str(url))}"
+        ) from None
     try:
         told = answer.json()
     except ValueError:

@@ -63,6 +63,7 @@ def test_a_topic_without_partitions_is_created_without_a_body(monkeypatch: pytes
 def test_nobody_else_speaks_http_to_a_broker() -> None:
     assert modules_with(r"httpx\.", "eos", "statestore", "pytest_eos") == {
         "eos/pulsar/net/admin_requests.py",
+        "eos/pulsar/net/http.py",  # makes the clients of both
         "eos/pulsar/net/oauth2.py",  # the issuer of tokens
         "statestore/drills/admin.py",  # reads answers
         "statestore/drills/standalone.py",  # the page of Spark's master
