@@ -5,19 +5,24 @@ A state file names its process by pid and start time, so that a pid in use again
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from eos.config import Cluster
 from eos.local import access, certificates, checks, clusters, records
 from eos.local.clusters import ClusterInstance
+from eos.local.folder import ready
 from eos.local.jars import PULSAR_VERSION, major
 from eos.local.places import Tell, locked, quiet, remove_files
 from eos.local.process import ProcessId, end_other
 from eos.local.pulsar import LocalPulsar, recorded_ports, recorded_version
 from eos.local.settings import OWN_FILES, Ports, Setting
 
+_ANSWERS_WITHIN_S = 60.0
+_POLL_S = 0.1
 _SECRETS = (*access.FILES, *certificates.FILES)
 
 
@@ -109,7 +114,7 @@ def up(
         tell: takes lines about what is going on.
 
     Raises:
-        LocalError: as `LocalPulsar.start`. Or the name is not valid.
+        LocalError: as `LocalPulsar.start`. Or the name is not valid, or the instance runs and does not answer.
     """
     records.check_name(name)
     with locked(records.LOCK, tell):
@@ -117,6 +122,7 @@ def up(
         if isinstance(previous, ClusterInstance):
             raise checks.LocalError(f"{name} is a cluster. Say --cluster, or give this instance another --name")
         if previous is not None and previous.running:
+            _wait_until_ready(previous)
             return previous, False
         if previous is not None:
             tell(f"{name} had ended without `eos local down`; starting it again on its data")
@@ -155,6 +161,21 @@ def up(
                 records.write(name, asdict(previous))
             raise
         return instance, True
+
+
+def _wait_until_ready(instance: Instance) -> None:
+    """Wait for an instance that runs, and that a killed `up` may have left while it started. Raises LocalError."""
+    deadline = time.monotonic() + _ANSWERS_WITHIN_S
+    home = instance.data
+    cluster = Cluster(instance.service_url, access.credentials(home), certificates.trust(home))
+    while not ready(cluster, instance.admin_url, 0):
+        if not instance.running or time.monotonic() > deadline:
+            state = f"does not answer within {_ANSWERS_WITHIN_S:g} s" if instance.running else "ended while starting"
+            raise checks.LocalError(
+                f"{instance.name} was running already, and {state}. Its log is {home / 'pulsar.log'}. Take it down "
+                f"with: eos local down --name {instance.name}"
+            )
+        time.sleep(_POLL_S)
 
 
 def down(name: str, keep_data: bool = False, tell: Tell = quiet) -> Instance | ClusterInstance | None:

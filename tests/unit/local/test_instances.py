@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from eos.local import LocalError, access, certificates, checks, instances, jars
+from eos.local import LocalError, Ports, access, certificates, checks, instances, jars, records
+from eos.local.instances import Instance
+from eos.local.process import ProcessId
 from eos.local.pulsar import LocalPulsar
 
 
@@ -82,3 +86,33 @@ def test_a_user_without_a_home_is_told_to_name_a_cache_folder(monkeypatch: pytes
     monkeypatch.setattr(Path, "home", homeless)
     with pytest.raises(LocalError, match=r"no cache folder. Name one by EOS_CACHE"):
         instances.known()
+
+
+def _running(tmp_path: Path) -> None:
+    """Record an instance whose process, this one, runs."""
+    me = ProcessId.of(os.getpid())
+    assert me is not None
+    records.write("one", asdict(Instance("one", Ports(1, 2, 3, 4), tmp_path, False, me)))
+
+
+def test_one_that_a_killed_up_has_left_while_it_started_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next command would be refused the connection."""
+    answers = iter([False, False, True])
+    monkeypatch.setattr(instances, "ready", lambda cluster, admin_url, coordinators: next(answers))
+    monkeypatch.setattr(instances, "_POLL_S", 0)
+    _running(tmp_path)
+    assert instances.up("one")[1] is False
+    assert next(answers, None) is None
+
+
+def test_one_that_runs_and_does_not_answer_is_not_called_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instances, "ready", lambda *asked: False)
+    monkeypatch.setattr(instances, "_ANSWERS_WITHIN_S", 0.1)
+    _running(tmp_path)
+    with pytest.raises(
+        LocalError, match=r"one was running already, and does not answer within 0.1 s. Its log is .*down"
+    ):
+        instances.up("one")
+    assert instances.known() != []
