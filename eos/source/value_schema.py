@@ -21,7 +21,7 @@ from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.fields import Places
 from eos.pulsar.wire.spans import Payloads
 from eos.schema.decoder import Decoder
-from eos.schema.description import Description, Pair, described, same
+from eos.schema.description import Description, Pair, Primitive, described, same
 from eos.schema.errors import Undecodable
 from eos.schema.spark_types import spark_type
 from eos.source.errors import UnreadableMessage, stored_at
@@ -74,7 +74,9 @@ def shared_schema(schemas: Mapping[str, Registered | None]) -> ValueSchema:
 
 
 def typed(topic: str, registered: Registered | None, *, must: bool = False) -> ValueSchema | None:
-    """Return what a topic's values are typed by; None where they are bytes.
+    """Return what a topic's values are typed by; None where they are bytes, as where its schema was deleted.
+
+    Brokers tell of a deleted schema as of BYTES, and messages may name versions that the registry no longer has.
 
     Args: the topic; its newest schema, None where it has none; whether values that can't be typed are refused.
 
@@ -87,7 +89,7 @@ def typed(topic: str, registered: Registered | None, *, must: bool = False) -> V
         if must:
             raise
         return None
-    return schema
+    return schema if must or schema.description != Primitive("BYTES") else None
 
 
 class TypedValues:

@@ -157,6 +157,15 @@ def test_a_topic_with_a_schema_is_typed_unless_the_catalog_says_bytes(monkeypatc
     assert raw["columns"].dataType == ALL
 
 
+def test_a_topic_whose_schema_was_deleted_is_read_as_bytes_of_any_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker tells of it as of BYTES. Typed by that, a message of an older version is an error."""
+    registered = Registered("persistent://public/default/flights", b"\0" * 7 + b"\2", "BYTES", b"", {})
+    monkeypatch.setattr(Cluster, "schema_of", registered)
+    answer = ask("table")
+    assert answer["columns"].dataType == ALL
+    assert texts(answer["options"].dataType) == {"topic": "persistent://public/default/flights"}
+
+
 def test_values_that_must_be_typed_and_are_not_are_refused() -> None:
     assert "has no registered schema" in refused(ask("table", value_format="schema"))
 
