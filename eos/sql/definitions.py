@@ -175,7 +175,11 @@ def _parsed(topic: str, properties: Mapping[str, str]) -> tuple[str, int, dict[s
     own = {name: text for name, text in properties.items() if name not in _OF_SPARK}
     provider = properties.get("provider", "pulsar")
     if provider.lower() != "pulsar":
-        _refuse(topic, f"USING {provider} is another data source. Leave it out")
+        _refuse(
+            topic,
+            f"USING {provider} is another data source. Leave it out. toTable(...) asks for it where there is no table: "
+            "run CREATE TABLE before",
+        )
     own = same_name(own, (*_OURS, VALUE_FORMAT))
     form = own.pop(VALUE_FORMAT, _WRITTEN[0]).lower()
     _refuse_foreign(topic, own)
