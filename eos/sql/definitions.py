@@ -235,11 +235,11 @@ def _without_meaning(kind: DataType, name: str = "") -> Iterator[str]:
     """Yield what columns say that no schema has, at any depth. Args: their type; the name of what has it."""
     collation = getattr(kind, "collation", _PLAIN_COLLATION)  # of a string, from Spark 4.0 on
     if collation != _PLAIN_COLLATION:
-        yield f"COLLATE {collation} of {name} means nothing to it: queries compare its texts by their bytes"
+        yield f"COLLATE {collation} of {name} means nothing to it. Queries compare its texts by their bytes"
     if isinstance(kind, StructType):
         for field in kind.fields:
             if not field.nullable:
-                yield f"NOT NULL of {field.name} means nothing to it: any field of its schema may be null"
+                yield f"NOT NULL of {field.name} means nothing to it. Any field of its schema may be null"
             yield from _without_meaning(field.dataType, field.name)
     elif isinstance(kind, ArrayType):
         yield from _without_meaning(kind.elementType, name)
