@@ -199,6 +199,10 @@ def _sorted_out(
                 f"{part}={column!r} names no column of the DataFrame, which has {schema.fieldNames()}."
                 f"{did_you_mean(column, schema.fieldNames())} Nothing is written. Correct the option, or leave it out."
             )
+        if schema.fieldNames().count(column) > 1:
+            raise InvalidInput(
+                f"{part}={column!r} names more than one column of the DataFrame. Rename or drop the others."
+            )
         _check(part, schema[column], value_format, parts)
         parts[part] = column
     for field in schema.fields:

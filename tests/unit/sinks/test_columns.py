@@ -140,6 +140,9 @@ def test_an_option_names_the_column_of_each_part(value_format: ValueFormat, part
     assert "it" not in roles.payload.fieldNames()
     with pytest.raises(InvalidInput, match=rf"{part}='itt' names no column of the DataFrame.*Did you mean 'it'\?"):
         check(declared, value_format, **{part: "itt"})
+    # A sink can't select such a column, and a writer by name took the last one.
+    with pytest.raises(InvalidInput, match=f"{part}='it' names more than one column"):
+        check(f"{declared}, it string", value_format, **{part: "it"})
     with pytest.raises(InvalidInput, match=f"'it' is array<int>, but the message's {part} is"):
         check(f"{payload(value_format)}, it array<int>", value_format, **{part: "it"})
     twice = next(name for name, known in ALIASES.items() if known == part)
