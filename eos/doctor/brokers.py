@@ -58,7 +58,7 @@ def subscription_types(admin: Admin, namespace: str) -> Check:
         return unknown(about, f"Which types of subscriptions {namespace} allows is not told: {error}")
     if refused:
         return care(about, refused)
-    return good(about, f"No policy of {namespace} refuses Exclusive subscriptions, which brokers and sinks need.")
+    return good(about, f"{namespace} allows Exclusive subscriptions, which brokers and sinks need.")
 
 
 def clock(ahead_s: float | None) -> Check:

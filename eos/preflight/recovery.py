@@ -9,8 +9,9 @@ success and changes nothing. Two threads that wait for the same last entry hold 
 often it was seen. With one thread neither can happen. docs/why/one-recovery-thread.md has the measurements.
 
 The broker's reader is a reader like any other, and its subscription is Exclusive. A namespace without that type refuses
-it. The broker tries for 30 s, closes the topic, and begins again as the next client comes, for as long as the policy
-stands. That holds for topics that never had a transaction, too. It does not hold for a policy of the topic itself.
+it, and so does one without a policy where the broker's own setting lacks the type. The broker tries for 30 s, closes
+the topic, and begins again as the next client comes, for as long as the policy stands. That holds for topics that never
+had a transaction, too. It does not hold for a policy of the topic itself.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ SETTING: Final = "numTransactionReplayThreadPoolSize"
 RACE_SEEN: Final = ("4.0.0", "4.2.4", "5.0.0-M1")
 """The versions of Pulsar whose class `TableView` was seen to have the race: by tests/contract/SnapshotRace.java, with
 the broker's own class."""
+
+_TYPES: Final = "subscriptionTypesEnabled"
+"""Of broker.conf, and dynamic; its default is all types."""
 
 _EXCLUSIVE: Final = "Exclusive"
 """The type of a reader's subscription."""
@@ -79,17 +83,24 @@ def danger(admin: Admin) -> Danger | None:
 def unreadable_snapshots(admin: Admin, namespace: str) -> str | None:
     """Say which policy keeps brokers from recovering the topics of a "tenant/namespace"; None where none does.
 
-    Raises NetworkError where that can't be known.
+    A namespace without a policy has its broker's setting. Raises NetworkError where that can't be known.
     """
-    types = admin.subscription_types(namespace)
+    own = admin.subscription_types(namespace)
+    types = own or admin.broker_subscription_types()
     if not types or _EXCLUSIVE in types:
         return None
+    named, allowed = " or ".join(types), ",".join((_EXCLUSIVE, *types))
+    if own:
+        whose = f"{namespace} allows only subscriptions of the type {named}"
+        command = f"pulsar-admin namespaces set-subscription-types-enabled --types {allowed} {namespace}"
+    else:
+        whose = f"The brokers allow only subscriptions of the type {named} ({_TYPES}), and {namespace} sets no others"
+        command = f"pulsar-admin brokers update-dynamic-config --config {_TYPES} --value {allowed}"
     return (
-        f"{namespace} allows only subscriptions of the type {' or '.join(types)}. To recover a topic that it loads, a "
-        f"broker reads {namespace}/__transaction_buffer_snapshot by an Exclusive subscription, and is refused. So "
-        "readers of the topic get nothing, whatever their type, and topics of other namespaces may wait for that "
-        "broker for 30 s each time. Allow Exclusive with pulsar-admin namespaces set-subscription-types-enabled "
-        f"--types {','.join((_EXCLUSIVE, *types))} {namespace}. Brokers then recover the topics by themselves"
+        f"{whose}. To recover a topic that it loads, a broker reads {namespace}/__transaction_buffer_snapshot by an "
+        "Exclusive subscription, and is refused. So readers of the topic get nothing, whatever their type, and topics "
+        f"of other namespaces may wait for that broker for 30 s each time. Allow Exclusive with {command}. Brokers "
+        "then recover the topics by themselves"
     )
 
 

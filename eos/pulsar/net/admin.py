@@ -5,6 +5,7 @@ Paths are those of the broker's own resources (org.apache.pulsar.broker.admin).
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -129,6 +130,14 @@ class Admin(AdminRequests):
     def subscription_types(self, namespace: str) -> tuple[str, ...]:
         """Return the types of subscriptions that a "tenant/namespace" allows; none: those that its broker does."""
         return tuple(sorted(self._json(f"v2/namespaces/{namespace}/subscriptionTypesEnabled") or ()))
+
+    def broker_subscription_types(self) -> tuple[str, ...]:
+        """Return the types of subscriptions that the broker allows where a namespace does not say; none: not told.
+
+        Needs a superuser where there are roles.
+        """
+        # The broker writes a set of Java: [Failover, Shared].
+        return tuple(sorted(re.findall(r"\w+", self.setting("subscriptionTypesEnabled") or "")))
 
     def keeping(self, topic: str) -> TopicPolicies:
         """Return the effective policies of a topic, or of the one that a partition belongs to."""

@@ -36,9 +36,15 @@ def opened(txn: TxnId = TXN) -> OpenTransaction:
 
 @dataclass(kw_only=True)
 class FakeTypes:
-    """Tells the types of subscriptions that the namespace allows, or refuses to."""
+    """Tells the types of subscriptions that the namespace and the broker allow, or refuses to."""
 
     types: tuple[str, ...] | Refused = ()
+    broker_types: tuple[str, ...] | Refused = ("Exclusive", "Shared")
+
+    def broker_subscription_types(self) -> tuple[str, ...]:
+        if isinstance(self.broker_types, Refused):
+            raise self.broker_types
+        return self.broker_types
 
     def subscription_types(self, namespace: str) -> tuple[str, ...]:
         assert namespace == "public/default"

@@ -141,16 +141,21 @@ def test_whether_a_new_sinks_control_topic_is_made(settings: Any, override: Any,
 
 
 @pytest.mark.parametrize(
-    ("types", "verdict", "said"),
+    ("types", "broker_types", "verdict", "said"),
     [
-        ((), "good", "No policy of public/default refuses"),
-        (("Exclusive", "Shared"), "good", "No policy of public/default refuses"),
-        (("Shared",), "take care", "--types Exclusive,Shared public/default"),
-        (FORBIDDEN, "can't be known", "only for superusers"),
+        ((), ("Exclusive", "Shared"), "good", "public/default allows Exclusive subscriptions"),
+        (("Exclusive", "Shared"), FORBIDDEN, "good", "public/default allows Exclusive subscriptions"),
+        (("Shared",), FORBIDDEN, "take care", "--types Exclusive,Shared public/default"),
+        ((), ("Shared",), "take care", "--config subscriptionTypesEnabled --value Exclusive,Shared"),
+        ((), FORBIDDEN, "can't be known", "only for superusers"),
+        (FORBIDDEN, ("Exclusive",), "can't be known", "only for superusers"),
     ],
 )
-def test_whether_brokers_may_read_what_they_recover_topics_from(types: Any, verdict: str, said: str) -> None:
-    found = subscription_types(cast(Admin, FakeAdmin({}, types=types)), "public/default")
+def test_whether_brokers_may_read_what_they_recover_topics_from(
+    types: Any, broker_types: Any, verdict: str, said: str
+) -> None:
+    admin = FakeAdmin({}, types=types, broker_types=broker_types)
+    found = subscription_types(cast(Admin, admin), "public/default")
     assert (found.verdict, said in found.said) == (verdict, True), found
 
 

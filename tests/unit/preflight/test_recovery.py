@@ -76,9 +76,24 @@ def test_a_broker_that_tells_no_settings_is_not_taken_for_a_safe_one() -> None:
     assert "only for superusers" in told.text
 
 
-@pytest.mark.parametrize("types", [(), ("Exclusive",), ("Exclusive", "Shared")])
+@pytest.mark.parametrize("types", [("Exclusive",), ("Exclusive", "Shared")])
 def test_a_namespace_that_lets_brokers_read_its_snapshots_is_fine(types: tuple[str, ...]) -> None:
+    """Whatever its brokers are set to."""
     assert unreadable_snapshots(cast(Admin, Namespace(types)), "public/x") is None
+
+
+@pytest.mark.parametrize("brokers", [(), ("Exclusive",), ("Exclusive", "Shared")])
+def test_brokers_that_let_themselves_read_snapshots_are_fine(brokers: tuple[str, ...]) -> None:
+    assert unreadable_snapshots(cast(Admin, Namespace((), brokers)), "public/x") is None
+
+
+def test_brokers_that_keep_themselves_from_snapshots_are_told_with_the_command() -> None:
+    told = unreadable_snapshots(cast(Admin, Namespace((), ("Failover", "Shared"))), "public/x")
+    assert told is not None
+    assert told.startswith(
+        "The brokers allow only subscriptions of the type Failover or Shared (subscriptionTypesEnabled)"
+    )
+    assert "update-dynamic-config --config subscriptionTypesEnabled --value Exclusive,Failover,Shared. " in told
 
 
 def test_a_namespace_that_keeps_brokers_from_its_snapshots_is_told_with_the_command() -> None:
@@ -93,7 +108,11 @@ class Namespace:
     """A namespace that allows these types of subscriptions."""
 
     types: tuple[str, ...]
+    brokers: tuple[str, ...] = ("Failover",)
 
     def subscription_types(self, namespace: str) -> tuple[str, ...]:
         assert namespace == "public/x"
         return self.types
+
+    def broker_subscription_types(self) -> tuple[str, ...]:
+        return self.brokers

@@ -320,6 +320,11 @@ def test_a_job_has_no_checkpoint_and_so_asks_whether_its_log_stays_while_nobody_
     [
         ("persistent://air/data/rows", ("Shared",), r"can't write to air/data\. .*--types Exclusive,Shared air/data"),
         ("persistent://air/data/rows", ("Exclusive",), "looked at"),
+        (
+            "persistent://air/data/rows",
+            (),
+            r"can't write to air/data\. The brokers allow only .* --value Exclusive,Shared",
+        ),
         ("persistent://air/data/rows", None, "looked at"),  # who may not ask is not refused
         (None, ("Shared",), "looked at"),  # each row names its topic
     ],
@@ -336,7 +341,7 @@ def test_a_sink_does_not_begin_in_a_namespace_whose_topics_brokers_can_not_recov
         raise InvalidInput("looked at")
 
     monkeypatch.setattr(run_module, "check_retention", lambda *_: None)
-    admin = SimpleNamespace(subscription_types=subscription_types)
+    admin = SimpleNamespace(subscription_types=subscription_types, broker_subscription_types=lambda: ("Shared",))
     monkeypatch.setattr(run_module, "Admin", lambda *_: nullcontext(admin))
     monkeypatch.setattr(run_module, "danger", looked_at)
     run: Any = TakingOver(object())

@@ -341,12 +341,6 @@ def test_settings_are_text_and_what_is_not_set_is_left_out(server: Server, admin
     assert (admin.setting("a"), admin.setting("c")) == ("1", None)
 
 
-@pytest.mark.parametrize("types", [[], ["Failover", "Shared"]])
-def test_the_types_of_subscriptions_of_a_namespace(types: list[str], server: Server, admin: Admin) -> None:
-    server.answers["/admin/v2/namespaces/public/default/subscriptionTypesEnabled"] = (200, types[::-1])
-    assert list(admin.subscription_types("public/default")) == types
-
-
 def test_a_namespace_may_say_nothing_of_the_creation_of_topics(server: Server, admin: Admin) -> None:
     where = "/admin/v2/namespaces/public/default/autoTopicCreation"
     server.answers[where] = (200, None)
