@@ -13,7 +13,8 @@ The rules. A broker taught each of them by breaking something else:
   committed. The question is the same, so nothing is looked at for it. No subscription is made, moved or compared with
   the options until Spark has batch 0 planned, since batch 0 may still need what the subscription keeps.
 - Acknowledged is what lies before `start`, in `latest(start)`: Spark asks that once its commit log
-  has `start`. The start itself stays, as the proof for the next batch.
+  has `start`. The start itself stays, as the proof for the next batch. A run that has acknowledged nothing yet asks
+  first whether the start is stored, since it may have been started on another cluster.
 - A topic that appears while the query runs is first pinned, with no data, and read from the next
   micro-batch on. So the start of every range is in the checkpoint. It is read from its first message on, wherever the
   subscription of an earlier run stands.
@@ -222,7 +223,7 @@ class StreamPlan:
             if last is None or last < start.entry:
                 self._lose(_moved(topic, start, last))
                 return BEGINNING if last is None else Position(last)
-            self._release(topic, start.entry)
+            self._release(topic, start.entry, last)
         if self._until is not None:
             bound = self._until.get(topic)
             last = None if bound is None or last is None else min(last, bound)
@@ -243,11 +244,15 @@ class StreamPlan:
             return start, None  # the task that reads it tells
         return proven, first if proven == start else None
 
-    def _release(self, topic: str, start: EntryId) -> None:
+    def _release(self, topic: str, start: EntryId, last: EntryId) -> None:
         # The start stays stored, as the proof of the next batch.
-        if self._acknowledged.get(topic) != start:
-            self._brokers.release(topic, start)
-            self._acknowledged[topic] = start
+        if self._acknowledged.get(topic) == start:
+            return
+        # On another cluster than the one the checkpoint was written with nothing before such an entry was read.
+        if topic not in self._acknowledged and start != last and self._brokers.place(topic, start) != start:
+            return  # the task tells
+        self._brokers.release(topic, start)
+        self._acknowledged[topic] = start
 
     def _waits(self, starts: Mapping[str, Position], ends: Mapping[str, Position]) -> bool:
         if self._minimum is None or self._until is not None:

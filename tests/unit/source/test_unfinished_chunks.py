@@ -1,9 +1,10 @@
-"""A query releases no chunk of a message that is not complete where it stands."""
+"""What a query releases: all that it has read, but no chunk of a message that is not complete where it stands."""
 
 from __future__ import annotations
 
 import pytest
 
+from eos.errors import InvalidInput
 from eos.pulsar.wire.message_id import EntryId
 from eos.source import unfinished_chunks
 from eos.source.unfinished_chunks import NOTHING, Unfinished
@@ -99,3 +100,26 @@ def test_a_topic_with_one_message_in_each_ledger_keeps_the_last_one_that_was_rea
     assert list(topic.ledgers) == [9, 10]
     assert job.start().drain() == ["t@10:0"]
     assert job.told == []
+
+
+def test_a_query_that_is_started_on_another_cluster_releases_nothing_there() -> None:
+    """A new checkpoint is the way out. Then all messages of that cluster must be there."""
+    job = Job(MemoryCluster(t=StoredTopic({7: 4})), {"topic": "t", "startingOffsets": "earliest"})
+    assert len(job.start().drain()) == 4
+    topic = StoredTopic({5: 10, 8: 20, 9: 0})
+    job.cluster = MemoryCluster(t=topic)
+    with pytest.raises(InvalidInput, match="misses 7:3"):
+        job.start().drain()
+    topic.trim()
+    assert list(topic.ledgers) == [5, 8, 9]
+    assert len(Job(job.cluster, job.options).start().drain()) == 30
+
+
+def test_a_query_that_starts_again_releases_what_it_has_read() -> None:
+    topic = StoredTopic({5: 4, 6: 3})
+    job = Job(MemoryCluster(t=topic), {"topic": "t", "startingOffsets": "earliest"})
+    assert len(job.start().trigger()) == 7
+    for last in ("6:1", "6:3"):
+        topic.write(6, 2)
+        assert len(job.start().trigger()) == 2
+        assert topic.subscriptions["job"] == at(last)
