@@ -19,7 +19,7 @@ from eos.commit.registration import refuse_deduplicated
 from eos.config import KEY_HASHES, Cluster, KeyHash
 from eos.doctor.check import Check, care, good, in_utc, unknown
 from eos.doctor.sinks import SinkState, sink
-from eos.errors import InvalidInput, TopicMissing
+from eos.errors import InvalidInput, NetworkError, TopicMissing
 from eos.inspect.checkpoints import Checkpoint
 from eos.inspect.deletions import published_since
 from eos.inspect.rows import TopicRow, TopicRows
@@ -149,7 +149,12 @@ def _writers(admin: Admin | None, physical: list[str]) -> Check:
     if admin is None:
         said = "Nobody asked who writes to the topic. Give --admin-url. The old query must have been stopped."
         return unknown(about, said)
-    connected = sorted({producer for topic in physical for producer in if_there(admin.producers, topic) or ()})
+    try:
+        connected = sorted({producer for topic in physical for producer in if_there(admin.producers, topic) or ()})
+    except NetworkError as error:
+        return unknown(
+            about, f"The producers of the topic are not told: {error}. The old query must have been stopped."
+        )
     if not connected:
         return good(about, "No producer is connected to the topic now.")
     said = (
