@@ -153,6 +153,13 @@ final class Ledgers {
         }
         int write = s.writeQuorum > 0 ? s.writeQuorum : ensemble;
         int ack = s.ackQuorum > 0 ? s.ackQuorum : Math.min(2, write);
+        if (write > ensemble || ack > write) {
+            String said = "fs.bk.write-quorum must be at most the bookies of a ledger (fs.bk.ensemble), and "
+                    + "fs.bk.ack-quorum at most fs.bk.write-quorum. Here they are " + write + ", " + ensemble + " and "
+                    + ack + ". Start more bookies, or set fewer copies";
+            // Without fs.bk.ensemble a ledger has as many as there are, and some may come back.
+            throw s.ensemble == 0 ? new IOException(said) : new Failed(Failed.Kind.InvalidInput, said);
+        }
         if (s.ensemble == 0 && ensemble < 3 && !quorumTold) {
             quorumTold = true;
             LOG.warn(
@@ -295,6 +302,9 @@ final class Ledgers {
                             + " and a certificate of a role that they know (its OU)";
                 case BKException.Code.ZKException, BKException.Code.MetaStoreException ->
                     ": may this client use " + "BookKeeper's own znodes (fs.bk.ledgers)? See fs.bk.zookeeper-auth";
+                case BKException.Code.NotEnoughBookiesException ->
+                    ": a ledger needs as many bookies that can be written to as fs.bk.ensemble says. Start those that "
+                            + "are down or full, or set fewer";
                 default -> "";
             };
         }

@@ -78,6 +78,23 @@ class StoreTest extends OwnRoot {
     }
 
     @Test
+    void bookiesThatAreTooFewAreToldByTheOptionThatAsksForMore() throws IOException {
+        // With four in each place there are three bookies.
+        int[][] quorums = {{0, 4, 0}, {0, 0, 4}, {2, 3, 0}, {2, 0, 3}, {3, 1, 2}, {4, 0, 0}};
+        for (int[] quorum : quorums) {
+            conf.setInt("fs.bk.ensemble", quorum[0]);
+            conf.setInt("fs.bk.write-quorum", quorum[1]);
+            conf.setInt("fs.bk.ack-quorum", quorum[2]);
+            var other = another();
+            IOException error = assertThrows(IOException.class, () -> other.ledgers.create(other.session()));
+            String told = quorum[0] == 4 ? "as fs.bk.ensemble says" : "fs.bk.ack-quorum at most fs.bk.write-quorum";
+            assertTrue(error.getMessage().contains(told), error.getMessage());
+            assertEquals(quorum[0] == 2 || quorum[0] == 3, error instanceof Failed, "waiting helps only without it");
+            other.close();
+        }
+    }
+
+    @Test
     void bytesThatDoNotHaveTheirChecksumAreRefused() throws IOException {
         write("/d/f", random(100));
         write("/d/g", random(101));
