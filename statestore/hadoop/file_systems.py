@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +34,7 @@ _TOOL = {f"{PREFIX}maintenance.ms": "0", f"{PREFIX}{_PATIENCE}": "30000"}
 _HOPELESS_MS = 3_000
 _SILENT_S = 2.0
 _BLOCK = 1 << 20
+_ROOT = re.compile(r"[^:/]+://[^/]+")
 _ABORTABLE = "fs.capability.outputstream.abortable"
 _NO_FILE_CONTEXT = "org.apache.hadoop.fs.UnsupportedFileSystemException"
 
@@ -330,7 +332,8 @@ class Hadoop:
             file_system.delete(path, False)
 
     def _path(self, uri: str) -> Any:
-        return self.jvm.org.apache.hadoop.fs.Path(uri)
+        # An address without a path is that of the root. Of a Path without one Hadoop can make no status.
+        return self.jvm.org.apache.hadoop.fs.Path(f"{uri}/" if _ROOT.fullmatch(uri) else uri)
 
     @contextmanager
     def explained(self, uri: str) -> Iterator[None]:

@@ -268,3 +268,21 @@ def test_a_folder_is_not_copied_into_itself(target: str, tmp_path: Path) -> None
         ours.copy(f"file://{tmp_path}/from", f"{tmp_path}/{target}")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "from", "x"]
     assert ours.copy(f"file://{tmp_path}/from", f"{tmp_path}/from-2") == 1, "its name begins so, and it is beside it"
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("bk://zk:2181", "bk://zk:2181/"),
+        ("bk://prod", "bk://prod/"),
+        ("bk://zk:2181/", "bk://zk:2181/"),
+        ("bk://zk:2181/q", "bk://zk:2181/q"),
+        ("file:///q", "file:///q"),
+        ("q", "q"),
+    ],
+)
+def test_an_address_without_a_path_is_that_of_the_root(uri: str, path: str) -> None:
+    jvm = SimpleNamespace(
+        org=SimpleNamespace(apache=SimpleNamespace(hadoop=SimpleNamespace(fs=SimpleNamespace(Path=str))))
+    )
+    assert Hadoop(jvm, None, own_instances=False, for_tools=True)._path(uri) == path
