@@ -96,7 +96,10 @@ class WritePlan:
             self._topics.add(topic)
 
     def _schema_of(self, topic: str) -> Registered | None:
-        """Return the topic's newest schema when the run wrote to it first: a running query keeps its columns."""
+        """Return what the run has registered, or the topic's newest schema when the run wrote to it first.
+
+        A running query keeps its columns.
+        """
         if topic not in self._schemas:
             self._schemas[topic] = self._client.schema(topic)
         return self._schemas[topic]
@@ -108,11 +111,10 @@ class WritePlan:
         if new is None:
             return
         try:
-            self._client.register(
+            self._schemas[topic] = self._client.register(
                 topic, new, ProducerIdentity(self._options.name, encrypted=bool(self._options.public_keys))
             )
         except Refused as refused:
             if refused.code != "IncompatibleSchema":
                 raise
             raise InvalidInput(not_taken(payload, value_format, topic, newest, refused.detail)) from refused
-        del self._schemas[topic]

@@ -26,7 +26,7 @@ from eos.pulsar.net.subscription import Initial, Subscription
 from eos.pulsar.net.transactions import Transactions
 from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.protocol.schemas import Declared, Registered
-from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name, partition_name, physical_topics, split_partition
+from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name, physical_topics, split_partition
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 
 __all__ = [
@@ -152,15 +152,15 @@ class Client(Closing):
         name = full_name(topic)
         return self._finder.patiently(f"ask for the schema of {name}", lambda: self._finder.schema(name, version))
 
-    def register(self, topic: str, schema: Declared, introduction: ProducerIdentity | None = None) -> None:
-        """Make sure that a topic has this version of its schema. Sends no message.
+    def register(self, topic: str, schema: Declared, introduction: ProducerIdentity | None = None) -> Registered:
+        """Return the version of a topic's schema that this is, registered if it is new. Sends no message.
 
-        Args: the topic, the schema, and the caller's introduction to the broker.
-
-        Raises Refused, with the code IncompatibleSchema, where the topic takes none, or none such.
+        Args: the topic by its full name, the schema, and the caller's introduction to the broker. Raises Refused, with
+        the code IncompatibleSchema, where the topic takes none, or none such.
         """
-        physical = partition_name(topic, 0) if self.partitions(topic) else topic
-        self.producer(physical, schema=schema, introduction=introduction).close()
+        first = physical_topics(topic, self.partitions(topic))[0]
+        (producer := self.producer(first, schema=schema, introduction=introduction)).close()
+        return Registered(topic, producer.schema_version, schema.kind, schema.definition, dict(schema.properties))
 
     def coordinators(self) -> int:
         """Return the number of transaction coordinators. Raises InvalidInput when the cluster has none."""

@@ -126,6 +126,11 @@ class Producer:
         return self._line.topic_epoch
 
     @property
+    def schema_version(self) -> bytes:
+        """The version of the schema that it declared; empty where it declared none."""
+        return self._line.schema_version
+
+    @property
     def max_message_size(self) -> int:
         """Bytes; the broker's limit for one entry."""
         return self._connection.max_message_size

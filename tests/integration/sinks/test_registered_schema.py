@@ -15,6 +15,7 @@ from pulsar.schema import (
     Array,
     AvroSchema,
     Boolean,
+    BytesSchema,
     CustomEnum,
     Double,
     Float,
@@ -219,6 +220,23 @@ def test_a_schema_is_registered_and_followed_by_another_where_the_caller_asks_fo
     messages = received(theirs, topic, schema(type("Flight", (Record,), fields)), 9)
     found = sorted((version_of(one), one.value().delay or 0, one.value().gate) for one in messages)
     assert found == [*((0, number, None) for number in range(3)), *[(1, 0, "A1")] * 3, *[(1, 7, None)] * 3]
+
+
+def test_an_older_version_that_the_topic_has_is_written_by(
+    theirs: official.Client, make_topic: MakeTopic, in_world: InWorld, register: Register
+) -> None:
+    """The broker takes it for the one that it is, and registers no newer one of the same fields."""
+    topic = make_topic("again")
+    fields = [{"name": name, "type": ["null", "string"], "default": None} for name in ("carrier", "gate")]
+    for part in (fields, fields[:1]):
+        register(topic, "AVRO", json.dumps({"type": "record", "name": "Flight", "fields": part}))
+    world = in_world(topic)
+    sink = world.sink(value_format="avro", register_schema="Flight")
+    for batch in range(2):
+        with sink.batch(batch, identity(batch)) as txn:
+            txn.write(world.rows("'UA' carrier", "'A1' gate"))
+    messages = received(theirs, topic, BytesSchema(), 6)
+    assert [(version_of(one), one.value()) for one in messages] == [(0, b"\2\4UA\2\4A1")] * 6
 
 
 def test_a_schema_that_the_topic_does_not_take_is_refused(pulsar: Any, in_world: InWorld) -> None:

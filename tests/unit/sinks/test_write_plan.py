@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StructType
 from eos.commit.decision import Identity
 from eos.delivery.delivery import Write
 from eos.errors import InvalidInput
-from eos.pulsar.protocol.schemas import Registered
+from eos.pulsar.protocol.schemas import Declared, Registered
 from eos.sinks.columns import roles_of
 from eos.sinks.options import SinkOptions, checked
 from eos.sinks.sink import Sink
@@ -37,6 +37,10 @@ class FakeClient:
     def schema(self, topic: str) -> Registered:
         self.asked += 1
         return self.newest
+
+    def register(self, topic: str, schema: Declared, introduction: Any) -> Registered:
+        """Find it again as version 3, and leave the newest one as it is."""
+        return Registered(topic, bytes(7) + b"\3", schema.kind, schema.definition, {})
 
 
 @pytest.fixture
@@ -64,6 +68,21 @@ def test_a_run_keeps_the_schema_and_the_next_one_takes_the_newest(plan: WritePla
     plan.begin("second")
     assert plan.write(rows, None) == Write(rows, TOPIC, client.newest)
     assert client.asked == 2
+
+
+def test_a_version_that_the_broker_had_before_is_written_by(
+    client: FakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest version stays another one, which the columns do not fit."""
+    options = checked(SinkOptions(name="s", topic=TOPIC, value_format="avro", register_schema="r"))
+    roles = roles_of(COLUMNS, "avro", topic=TOPIC, named={})
+    monkeypatch.setattr(WritePlan, "message", lambda self, df, topic: (df, roles, TOPIC))
+    plan, rows = WritePlan(cast(Any, client), options), cast(Any, SimpleNamespace(schema=COLUMNS))
+    for _ in range(2):
+        written = plan.write(rows, None).schema
+        assert written is not None
+        assert written.number == 3
+    assert client.asked == 1
 
 
 @pytest.mark.parametrize("topic", [7, ["t"], functions.lit])
