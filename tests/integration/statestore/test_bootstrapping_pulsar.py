@@ -112,7 +112,7 @@ def test_state_from_a_topics_history_goes_on_with_the_next_entry(
     assert newest() == recomputed(theirs, topic, 170), "none of the messages is lost or counted twice"
     assert len(values_of(url, output)) == KEYS, "what the history had put out is not put out again"
     assert committed(HadoopFiles(Hadoop.of(spark), target))[-1] == made.batch_id + 1
-    with pytest.raises(InvalidInput, match=r"nothing was read .*, as after a bootstrap, and batch \d+ of the output"):
+    with pytest.raises(InvalidInput, match=r"nothing was read .*, or after a bootstrap, and batch \d+ of the output"):
         in_step()
     assert Hadoop.of(spark).status(other) is None
     savepoints.delete(savepoint, target)
