@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pyarrow as pa
@@ -81,3 +82,14 @@ def test_what_is_rare_or_damaged_is_left_to_googles_library(line: str, value: by
         reader, values = decoder(schema), pa.array(rows, pa.binary())
         single, whole = outcome(reader.one_by_one, values), outcome(reader.decode, values)
         assert whole == single if isinstance(single, str) else single.equals(whole)
+
+
+def test_a_size_beyond_the_end_takes_no_memory() -> None:
+    schema = native({"A": ["repeated int32 a = 1"]})
+    tracemalloc.start()
+    try:
+        with pytest.raises(Unsure):
+            by_numpy(schema, [b"\x0a\x80\x80\x80\x08\x01"])  # 16 MiB of packed numbers, of which each takes 8 bytes
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
