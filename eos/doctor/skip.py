@@ -66,7 +66,7 @@ def look(
 
     Raises:
         OwnerAlive: a driver owns the sink.
-        InvalidInput: there is no such sink, it is a job, or the batch is committed, or another one is unfinished.
+        InvalidInput: the sink is not there, it is a job, or the batch is committed, or another one is unfinished.
         DamagedLog, NetworkError: its log can't be read.
     """
     refuse_if_owned(client, name, log_of(client, name, namespace), admin)

@@ -75,14 +75,12 @@ class FailedBatches:
         """
         self.first = None
         self._owed = None
-        run_id = None if self._query is None else self._query.run_id
-        self._keep_noted(lambda one: not self._ours(one) and one.run_id == run_id)
+        self._keep_noted(self._is_of_another_sink)
 
     def of_another_sink(self) -> Failure | None:
         """Return what another sink has failed to write in this run. Raises what reading the checkpoint does."""
-        query = self._query
-        found = [] if query is None else parse(query.read(FAILED))
-        return next((one for one in found if query and one.run_id == query.run_id and not self._ours(one)), None)
+        found = [] if self._query is None else parse(self._query.read(FAILED))
+        return next(filter(self._is_of_another_sink, found), None)
 
     def refuse_a_hole(self, batch_id: int) -> None:
         """Take no batch after one that failed in this run: Spark goes on only where the failure was swallowed."""
@@ -142,6 +140,9 @@ class FailedBatches:
 
     def _concerns_us(self, one: Failure) -> bool:
         return self._logged or self._ours(one)
+
+    def _is_of_another_sink(self, one: Failure) -> bool:
+        return self._query is not None and one.run_id == self._query.run_id and not self._ours(one)
 
     def _note(self, failure: Failure) -> None:
         self.first = failure

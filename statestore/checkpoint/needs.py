@@ -126,12 +126,21 @@ def plain_files(files: Files) -> list[str]:
     return [name for name, entry in files.list("").items() if not entry.is_directory and not name.startswith(".")]
 
 
-def read_note(files: Files) -> Registration | StateStoreError | None:
-    """Return what our sink has noted of the query, or an error if that can't be read; None: it has noted nothing."""
+def registration_of(files: Files) -> Registration | None:
+    """Return what our sink has noted of the query; None: it has noted nothing.
+
+    Raises Unreadable, Unavailable, and for a note that is damaged or newer DamagedLog, NewerVersion.
+    """
     try:
         return Registration.parse(files.read(REGISTRATION).decode(errors="replace"))
     except NotFound:
         return None
+
+
+def read_note(files: Files) -> Registration | StateStoreError | None:
+    """Return what our sink has noted of the query, or an error if that can't be read; None: it has noted nothing."""
+    try:
+        return registration_of(files)
     except (Unreadable, Unavailable) as error:
         return error
     except (DamagedLog, NewerVersion) as error:

@@ -125,7 +125,7 @@ def context_of(spark: SparkSession | None) -> Any:
 
     Raises:
         InvalidInput: the session was stopped, does not know `bk://`, or is of Spark Connect.
-        Unavailable: there is no PySpark.
+        Unavailable: PySpark is missing.
     """
     try:
         from pyspark import SparkContext

@@ -36,7 +36,7 @@ from statestore.checkpoint.logs import (
     with_sinks_of,
     without_sinks,
 )
-from statestore.checkpoint.needs import committed, needs_of, plain_files, restart_of
+from statestore.checkpoint.needs import committed, needs_of, plain_files, registration_of, restart_of
 from statestore.checkpoint.operators import STATE
 from statestore.checkpoint.place import check_free
 from statestore.checkpoint.raw_state import (
@@ -49,7 +49,7 @@ from statestore.checkpoint.raw_state import (
     session_for,
 )
 from statestore.checkpoint.transfer import Progress, copy_checkpoint
-from statestore.errors import CutFailed, Damaged, InvalidInput, NotFound
+from statestore.errors import CutFailed, Damaged, InvalidInput
 from statestore.hadoop.file_systems import Hadoop
 from statestore.rewriting import hdfs_backed
 from statestore.rewriting.fingerprints import Fingerprint, fingerprints
@@ -288,11 +288,8 @@ class _Rescaling:
 
 
 def _registration(files: HadoopFiles) -> Registration | None:
-    try:
-        registered = Registration.parse(files.read(REGISTRATION).decode(errors="replace"))
-    except NotFound:
-        return None
-    if registered.rolls_forward_from is not None:
+    registered = registration_of(files)
+    if registered is not None and registered.rolls_forward_from is not None:
         raise InvalidInput(
             "The checkpoint is being rolled forward to its sink's output. Finish that (statestore restore --in-step), "
             "and rescale then"

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from eos.commit.registration import REGISTRATION, Registration, fits
+from eos.commit.registration import REGISTRATION, fits
 from eos.config import Cluster
 from eos.doctor.abort import OwnerAlive, refuse_if_owned
 from eos.pulsar.net.client import Client
 from statestore.checkpoint import Files, batch_ids, committed, read_query_id
 from statestore.checkpoint.files import HadoopFiles, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS
+from statestore.checkpoint.needs import registration_of
 from statestore.checkpoint.place import remove
 from statestore.checkpoint.sources import source_logs
 from statestore.errors import InvalidInput, NotFound, Unavailable, Unreadable
@@ -214,16 +215,9 @@ def newest_batch(files: HadoopFiles) -> int:
 
 def lacked_by(files: HadoopFiles, log: InputLog, query: str, batch: int) -> tuple[BatchInput, ...]:
     """Return the MARKERs of the batches that a checkpoint at `batch` lacks, lowest first. Raises as `behind`."""
-    registered = _registered(files)
+    registered = registration_of(files)
     offsets = files.read(join(OFFSETS, str(batch))).decode()
     return behind(log, query, batch, offsets, None if registered is None else registered.jumped)
-
-
-def _registered(files: HadoopFiles) -> Registration | None:
-    try:
-        return Registration.parse(files.read(REGISTRATION).decode(errors="replace"))
-    except NotFound:
-        return None
 
 
 def declare(
@@ -238,7 +232,7 @@ def declare(
     Raises:
         InvalidInput: it was not used with this sink.
     """
-    registered = _registered(files)
+    registered = registration_of(files)
     if registered is None:
         raise InvalidInput(
             f"{files.uri(REGISTRATION)} is missing. This checkpoint was not used with an exactly-once sink of "

@@ -26,7 +26,7 @@ from eos.pulsar.net.subscription import Initial, Subscription
 from eos.pulsar.net.transactions import Transactions
 from eos.pulsar.protocol.producer import ProducerIdentity
 from eos.pulsar.protocol.schemas import Declared, Registered
-from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name, physical_topics, split_partition
+from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name, is_partition, physical_topics, split_partition
 from eos.pulsar.wire.message_id import EARLIEST, EntryId, MessageId
 
 __all__ = [
@@ -392,7 +392,7 @@ class Client(Closing):
             raise
         except (TopicMissing, Refused) as error:
             way = f"({error}). Create it: pulsar-admin topics create {name}"
-            if split_partition(name)[1] is not None:  # that command refuses it too
+            if is_partition(name):  # that command refuses it too
                 way = "since its name is that of a partition of another topic. Choose a name without -partition-N"
             raise TopicMissing(f"the topic {name} does not exist and the broker does not create it {way}") from error
 

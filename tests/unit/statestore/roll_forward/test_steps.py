@@ -14,6 +14,7 @@ from eos.config import Cluster
 from eos.doctor.abort import OwnerAlive
 from eos.errors import DamagedLog
 from statestore.checkpoint.files import HadoopFiles, LocalFiles
+from statestore.checkpoint.needs import registration_of
 from statestore.errors import InvalidInput, Unavailable
 from statestore.hadoop.file_systems import Hadoop
 from statestore.rewriting import rescaling
@@ -247,7 +248,7 @@ def test_a_shadow_is_declared_and_stays_one(world: World) -> None:
     assert world.registered == Registration("counts", OUTPUT.topic, 4, 5, True)
 
 
-@pytest.mark.parametrize("read", [steps._registered, rescaling._registration])
+@pytest.mark.parametrize("read", [registration_of, rescaling._registration])
 def test_a_note_of_the_sink_that_is_no_text_is_named_as_damaged(read: Callable[[Any], object], tmp_path: Path) -> None:
     (tmp_path / REGISTRATION).write_bytes(b'\xff\xfe{"name":"counts"}')
     with pytest.raises(DamagedLog, match=f"^{REGISTRATION} in the query's checkpoint can't be read"):
