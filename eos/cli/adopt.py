@@ -32,17 +32,12 @@ def adopt(
     from eos.doctor.check import CheckVerdict
     from eos.inspect.adoption import adoption
     from eos.inspect.checkpoints import read_checkpoint
-    from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
     from eos.pulsar.protocol.topics import valid_topic
 
     read = read_checkpoint(checkpoint)
-    with Client(to.cluster) as client:
-        if to.admin_url is None:
-            found = adoption(client, None, read, valid_topic(topic), sink)
-        else:
-            with Admin(to.admin_url, to.cluster.credentials, to.cluster.tls) as admin:
-                found = adoption(client, admin, read, valid_topic(topic), sink)
+    with Client(to.cluster) as client, to.admin() as admin:
+        found = adoption(client, admin, read, valid_topic(topic), sink)
     if as_json:
         print(json.dumps(asdict(found), indent=2))
     else:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 from urllib.parse import urlsplit
 
 import typer
@@ -24,6 +25,9 @@ from eos.config import Cluster, Tls
 from eos.credentials import credentials_of, tls_of
 from eos.errors import InvalidInput
 from eos.pulsar.net.service_url import refuse_tls_in_vain, refuse_user
+
+if TYPE_CHECKING:
+    from eos.pulsar.net.admin import Admin
 
 DEFAULT_SERVICE_URL = "pulsar://localhost:6650"
 DEFAULT_ADMIN_URL = "http://localhost:8080"
@@ -64,6 +68,16 @@ class ConnectionOptions:
                 f"may belong to another cluster. Nothing was done. Give --admin-url, or {variable('admin_url')}"
             )
         return DEFAULT_ADMIN_URL
+
+    def admin(self) -> AbstractContextManager[Admin | None]:
+        """Open the admin API; None where it is not named."""
+        return nullcontext() if self.admin_url is None else self.needed_admin()
+
+    def needed_admin(self) -> Admin:
+        """Open the admin API, for a command that can do nothing without one. Raises as `needed_admin_url`."""
+        from eos.pulsar.net.admin import Admin
+
+        return Admin(self.needed_admin_url, self.cluster.credentials, self.cluster.tls)
 
 
 @dataclass(frozen=True, slots=True)

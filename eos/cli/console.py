@@ -126,6 +126,13 @@ def agreed(question: str) -> bool:
     raise InvalidInput("Nothing was done. There is no terminal to ask at. --yes says so beforehand")
 
 
+def ask_first(question: str, yes: bool) -> None:
+    """Ask the person at the terminal, unless --yes has said so. A no ends the command. Raises as `agreed`."""
+    if not yes and not agreed(question):
+        tell("Nothing was done.")
+        raise typer.Exit(FINDINGS)
+
+
 def run(command: Callable[[], None], code_of: Callable[[EosError], int] = lambda error: NO_ANSWER) -> None:
     """Run a command line; an error raised on purpose is one sentence on standard error, and an exit code.
 

@@ -34,12 +34,10 @@ def lag(
     from dataclasses import asdict
 
     from eos.inspect.lag import lag as lag_of
-    from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
     from eos.pulsar.protocol.topics import full_name
 
-    cluster, admin_url = to.cluster, to.needed_admin_url
-    with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
+    with to.needed_admin() as admin, Client(to.cluster) as client:
         found = list(lag_of(client, admin, full_name(topic), subscription, at_most, show_progress))
     if as_json:
         print(json.dumps([asdict(one) for one in found], indent=2))

@@ -42,7 +42,6 @@ def peek(
     Bytes that are not UTF-8 and control characters are shown as \\xNN, \\n and the like. With --follow a row is a line
     of partition, place, key and value, with tabs between them. Only with --admin-url does it report lost data.
     """
-    from contextlib import ExitStack
     from itertools import islice
 
     from eos.errors import InvalidInput
@@ -53,14 +52,10 @@ def peek(
     if start == "latest" and not follow:
         raise InvalidInput("--from latest shows what comes from now on. Give --follow too, or another place to begin")
     decrypt = as_it_is if decryption_keys is None else decryptor_of(key_files(decryption_keys))
-    with ExitStack() as stack:
-        told = None
-        if to.admin_url is not None:
-            from eos.pulsar.net.admin import Admin
-
-            told = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
-            _tell_filters(told, topic)
-        asked = () if told is None else (told.entry_kind, told.may_pass_over)
+    with to.admin() as admin:
+        if admin is not None:
+            _tell_filters(admin, topic)
+        asked = () if admin is None else (admin.entry_kind, admin.may_pass_over)
         rows = TopicRows(to.cluster, topic, start, tell, decrypt, *asked)
         shown = islice(rows.coming() if follow else rows.stored(), limit if limit or follow else LIMIT)
         if not as_json and not follow:

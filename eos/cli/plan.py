@@ -35,7 +35,6 @@ def plan(
     from eos.history.offload.ledgers import OffloadedLedgers
     from eos.history.offload.location import offload_location
     from eos.inspect.segments import SegmentReader, segments
-    from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
     from eos.pulsar.protocol.topics import full_name
 
@@ -44,8 +43,7 @@ def plan(
     offloads = None
     if offload_url is not None:
         offloads = OffloadedLedgers(offload_location(offload_url, offload_credentials or "", option="--offload-url"))
-    cluster, admin_url = to.cluster, to.needed_admin_url
-    with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
+    with to.needed_admin() as admin, Client(to.cluster) as client:
         found = list(segments(client, admin, full_name(topic), offloads))
     if as_json:
         print(json.dumps([asdict(one) for one in found], indent=2))

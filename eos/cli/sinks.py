@@ -7,13 +7,12 @@ batch that failed, or it starts over without a log.
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eos.cli.connection import ConnectionOptions, ControlNamespace, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, Yes, agreed, print_table, show_progress, tell, time_of
+from eos.cli.console import FINDINGS, UNKNOWN, Yes, ask_first, print_table, show_progress, tell, time_of
 from eos.commit.control_topic import DEFAULT_NAMESPACE, abort_command
 
 if TYPE_CHECKING:
@@ -43,14 +42,10 @@ def sinks(
     """
     from eos.doctor.sinks import SinkStatus, summary
     from eos.doctor.sinks import sinks as listed
-    from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
-    with ExitStack() as stack:
-        admin = None
-        if to.admin_url is not None:
-            admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
-        found = listed(stack.enter_context(Client(to.cluster)), namespace, admin)
+    with Client(to.cluster) as client, to.admin() as admin:
+        found = listed(client, namespace, admin)
     if not found:
         tell(f"{namespace} has no sinks, or does not exist.")
     if as_json:
@@ -100,14 +95,9 @@ def verify(
     transaction, 2 nothing was found out, 3 rows are missing that retention may have deleted, or the log is empty.
     """
     from eos.inspect.audit import AuditVerdict, audit, summary
-    from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
-    with ExitStack() as stack:
-        admin = None
-        if to.admin_url is not None:
-            admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
-        client = stack.enter_context(Client(to.cluster))
+    with Client(to.cluster) as client, to.admin() as admin:
         found = audit(client, to.cluster, name, namespace, show_progress, admin)
     if as_json:
         print(json.dumps(summary(found), indent=2))
@@ -136,20 +126,13 @@ def abort(
     codes: 0, 1 you said no, 3 the state of the transaction cannot be known.
     """
     from eos.doctor import abort as aborting
-    from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
-    with ExitStack() as stack:
-        client = stack.enter_context(Client(to.cluster))
+    with Client(to.cluster) as client, to.admin() as admin:
         found = aborting.abandoned(client, name, namespace)
-        if found is not None and not yes and not agreed(f"Abort {found}?"):
-            tell("Nothing was done.")
-            raise typer.Exit(FINDINGS)
         outcome = aborting.AbortOutcome.NOTHING_OPEN
         if found is not None:
-            admin = None
-            if to.admin_url is not None:
-                admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
+            ask_first(f"Abort {found}?", yes)
             outcome = aborting.abort(client, found, admin)
     if as_json:
         print(json.dumps(aborting.summary(name, found, outcome), indent=2))
@@ -174,19 +157,12 @@ def skip(
     owns the sink. Exit codes: 0, 1 you said no.
     """
     from eos.doctor import skip as skipping
-    from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
-    with ExitStack() as stack:
-        client = stack.enter_context(Client(to.cluster))
-        admin = None
-        if to.admin_url is not None:
-            admin = stack.enter_context(Admin(to.admin_url, to.cluster.credentials, to.cluster.tls))
+    with Client(to.cluster) as client, to.admin() as admin:
         found = skipping.look(client, name, batch, namespace, admin)
         tell(skipping.what_it_means(found, batch))
-        if not yes and not agreed(f'Skip batch {batch} of the sink "{name}"?'):
-            tell("Nothing was done.")
-            raise typer.Exit(FINDINGS)
+        ask_first(f'Skip batch {batch} of the sink "{name}"?', yes)
         skipping.skip(client, found, batch, namespace)
     if as_json:
         print(json.dumps({"sink": name, "batch_id": batch, "query_id": found.query_id}, indent=2))
@@ -219,19 +195,16 @@ def reset(
     from eos.doctor import reset as resetting
     from eos.doctor.sinks import summary
     from eos.errors import InvalidInput
-    from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
 
     if to.admin_url is None:
         raise InvalidInput(
             "eos sink reset deletes a topic, by the admin API. Name it with --admin-url http://host:8080."
         )
-    with Client(to.cluster) as client, Admin(to.admin_url, to.cluster.credentials, to.cluster.tls) as admin:
+    with to.needed_admin() as admin, Client(to.cluster) as client:
         found = resetting.look(client, admin, name, namespace)
         tell(resetting.what_it_means(found))
-        if not yes and not agreed(f'Start the sink "{name}" over?'):
-            tell("Nothing was done.")
-            raise typer.Exit(FINDINGS)
+        ask_first(f'Start the sink "{name}" over?', yes)
         resetting.reset(client, admin, found, namespace, even_if_open=even_if_open)
     if as_json:
         print(json.dumps(summary(found), indent=2))

@@ -62,12 +62,11 @@ def create(
     partitions: Annotated[int, typer.Option(min=0, help="0: a topic without partitions.")] = 0,
 ) -> None:
     """Create a topic by the admin API. A second run finds the topic there."""
-    from eos.pulsar.net.admin import Admin
     from eos.pulsar.net.client import Client
     from eos.pulsar.protocol.topics import valid_topic
 
-    full, admin_url = valid_topic(topic), to.needed_admin_url
-    with Client(to.cluster) as client, Admin(admin_url, to.cluster.credentials, to.cluster.tls) as admin:
+    full = valid_topic(topic)
+    with to.needed_admin() as admin, Client(to.cluster) as client:
         made = _made(client, admin, full, partitions)
     tell(f"{full} is {'made' if made else 'there already'}. `eos peek {topic}` shows its rows.")
 
