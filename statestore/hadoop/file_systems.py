@@ -198,20 +198,22 @@ class Hadoop:
 
     def read(self, uri: str) -> bytes:
         """Return a file's bytes; they must fit into memory, twice."""
-        with self.explained(uri):
-            stream = self.file_system(uri).open(self._path(uri))
-            try:
-                return bytes(stream.readAllBytes())
-            finally:
-                stream.close()
+        return b"".join(self.blocks(uri))
 
     def blocks(self, uri: str) -> Iterator[bytes]:
         """Yield a file's bytes in blocks of 1 MiB, for files of any length."""
         with self.explained(uri):
             stream = self.file_system(uri).open(self._path(uri))
             try:
-                while block := bytes(stream.readNBytes(_BLOCK)):
-                    yield block
+                came = 0
+                while True:
+                    block = bytes(stream.readNBytes(_BLOCK))
+                    came += len(block)
+                    _must_stand_at(came, stream, uri)
+                    if block:
+                        yield block
+                    if len(block) < _BLOCK:
+                        return
             finally:
                 stream.close()
 
@@ -219,8 +221,15 @@ class Hadoop:
         """Write a file; directories above it are made. A file that exists is refused unless `overwrite`."""
         with self.explained(uri):
             stream = self.file_system(uri).create(self._path(uri), overwrite)
-            stream.write(bytearray(data))
-            stream.close()
+            try:
+                for at in range(0, len(data), _BLOCK):
+                    block = bytearray(memoryview(data)[at : at + _BLOCK])
+                    stream.write(block)
+                    _must_stand_at(at + len(block), stream, uri)
+                stream.close()
+            except BaseException:
+                self._discard(stream, uri)
+                raise
 
     def replace(self, uri: str, data: bytes) -> None:
         """Write a file whole, in place of the one that may be there: a reader sees the old bytes or the new.
@@ -364,6 +373,19 @@ def _answering(what: str) -> Iterator[None]:
         raise
     except Py4JError as error:
         raise Unavailable(f"{what}: the JVM does not answer. It may have ended: {error}") from error
+
+
+def _must_stand_at(position: int, stream: Any, uri: str) -> None:
+    """Raise Unavailable where a Java stream is elsewhere in its file than the bytes say that came or went.
+
+    py4j sends a call once more where the JVM drops the connection in place of an answer, as it does where it has not
+    the memory to write one (0.10.9). A second read takes the next bytes, and a second write writes the same again.
+    """
+    if (stands := stream.getPos()) != position:
+        raise Unavailable(
+            f"{uri}: an answer of the JVM got lost, so bytes are missing or doubled. Its stream stands at byte "
+            f"{stands}, and {position} was expected. The JVM may lack memory. Give it more, and try again"
+        )
 
 
 def _status(status: Any) -> Status:

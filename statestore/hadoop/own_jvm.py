@@ -81,7 +81,9 @@ def _launch() -> Any:
 
 
 def _client(parameters: Any) -> Any:
-    """Return a client of the JVM that raises Java's exceptions itself.
+    """Return a client of the JVM that raises Java's exceptions itself, and sends each call once.
+
+    Without an answer py4j's own client sends a call again, which may have been carried out.
 
     PySpark puts a function of its own in the place of py4j's `get_return_value`, for all gateways of the process
     (pyspark.errors.exceptions.captured). It takes any exception for one of Spark's JVM, and asks that JVM for the
@@ -94,7 +96,7 @@ def _client(parameters: Any) -> Any:
 
     class Client(GatewayClient):  # type: ignore[misc, unused-ignore]  # py4j has no types
         def send_command(self, command: str, retry: bool = True, binary: bool = False) -> Any:
-            answer = super().send_command(command, retry, binary)
+            answer = super().send_command(command, False, binary)
             if not binary and answer.startswith(thrown):
                 protocol.get_return_value(answer, self, "Java", "")
             return answer

@@ -13,7 +13,7 @@ from typing import Any
 import py4j.java_gateway
 import pytest
 from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from py4j.protocol import EMPTY_RESPONSE, ERROR, Py4JJavaError, Py4JNetworkError
 
 from eos.spark.jar import NAME
 from statestore import JarMissing, Unavailable
@@ -105,6 +105,23 @@ def test_what_is_no_exception_of_java_is_left_to_py4j(client: Any, answers: list
     assert client.send_command("a stream", binary=True) == ("xro5", connection)
 
 
+def test_a_call_without_an_answer_is_not_made_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been carried out: what is read, written or renamed would be so twice."""
+    calls: list[str] = []
+
+    class Dropped:
+        def send_command(self, command: str) -> str:
+            calls.append(command)
+            raise Py4JNetworkError("Answer from Java side is empty", when=EMPTY_RESPONSE)
+
+        def close(self, reset: bool) -> None:
+            pass
+
+    monkeypatch.setattr(client, "_get_connection", Dropped)
+    assert client.send_command("a call") == ERROR
+    assert calls == ["a call"]
+
+
 @pytest.mark.jvm  # needs the jar
 def test_a_jvm_that_has_died_is_named_and_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_jvm, "_own", None)  # another test's
@@ -119,6 +136,18 @@ def test_a_jvm_that_has_died_is_named_and_replaced(tmp_path: Path, monkeypatch: 
             call()
     died.wait()
     assert Hadoop.of(own_jvm=True).read(f"file://{tmp_path}/x") == b"x"
+    end_jvm(own_jvm._own, own_jvm._own.java_process)
+
+
+@pytest.mark.jvm  # needs the jar
+def test_a_file_may_be_larger_than_the_memory_of_the_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was read in one answer. Without the memory for one py4j asked again, and the stream was at its end: b""."""
+    monkeypatch.setattr(own_jvm, "_own", None)  # another test's
+    monkeypatch.setattr(own_jvm, "_JAVA_OPTIONS", ("-Xmx32m", *own_jvm._JAVA_OPTIONS[1:]))
+    data = bytes(range(256)) * (20 << 12) + b"the end"
+    ours = Hadoop.of(own_jvm=True)
+    ours.write(f"file://{tmp_path}/x", data)
+    assert ours.read(f"file://{tmp_path}/x") == data == (tmp_path / "x").read_bytes()
     end_jvm(own_jvm._own, own_jvm._own.java_process)
 
 

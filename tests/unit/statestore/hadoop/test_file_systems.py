@@ -258,6 +258,56 @@ def test_a_copy_that_fails_leaves_nothing_and_what_another_has_made(
     assert played.at.get(TARGET) == left
 
 
+class LosesAnAnswer(FileSystems):
+    """A JVM whose answer to one call about a stream is lost, so that py4j makes the call twice. Attributes: file."""
+
+    def __init__(self, file: bytes, lost: int) -> None:
+        super().__init__(atomic=True, anothers="", fails="")
+        self.file, self._lost, self._stands = file, lost, 0
+
+    def open(self, path: Any) -> Any:
+        return self
+
+    def close(self) -> None:
+        pass
+
+    def getPos(self) -> int:  # noqa: N802
+        return self._stands
+
+    def readNBytes(self, count: int) -> bytes:  # noqa: N802
+        read = self.file[self._stands : self._stands + count]
+        self._stands += len(read)
+        self._lost -= 1
+        return self.readNBytes(count) if self._lost == 0 else read
+
+    def write(self, block: bytes) -> None:
+        self.file += block
+        self._stands += len(block)
+        self._lost -= 1
+        if self._lost == 0:
+            self.write(block)
+
+
+@pytest.mark.parametrize("length", [1, hadoop._BLOCK - 1, hadoop._BLOCK, hadoop._BLOCK + 1, 3 * hadoop._BLOCK])
+@pytest.mark.parametrize("lost", [0, 1, 2, 3])
+def test_a_call_that_is_made_twice_is_found_out(length: int, lost: int) -> None:
+    """In Spark's own JVM py4j makes a call again whose answer was lost: bytes would be missing, or doubled."""
+    data = (bytes(range(251)) * (length // 251 + 1))[:length]
+    reading: Any = LosesAnAnswer(data, lost)
+    writing: Any = LosesAnAnswer(b"", lost)
+    to_read, to_write = (Hadoop(one, None, own_instances=False, for_tools=False) for one in (reading, writing))
+    if not 0 < lost <= -(-length // hadoop._BLOCK):
+        assert to_read.read(SOURCE) == data
+        to_write.write(TARGET, data)
+        assert writing.file == data
+        return
+    with pytest.raises(Unavailable, match="an answer of the JVM got lost"):
+        to_read.read(SOURCE)
+    with pytest.raises(Unavailable, match="an answer of the JVM got lost"):
+        to_write.write(TARGET, data)
+    assert writing.aborted, "nothing of it becomes visible"
+
+
 @pytest.mark.jvm  # needs the jar
 @pytest.mark.parametrize("target", ["from/back", "from/a/b/back", "from/../from/back"])
 def test_a_folder_is_not_copied_into_itself(target: str, tmp_path: Path) -> None:
