@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
+from eos.pickling import PickledByName
+
 KeyHash = Literal["murmur3", "java", "boost"]
 Batching = Literal["default", "key-based", "none"]
 Compression = Literal["none", "lz4", "zlib", "zstd", "snappy"]
@@ -38,7 +40,7 @@ COMPRESSION_OPTIONS: tuple[CompressionOption, ...] = ("none", "auto", "lz4", "zl
 
 
 @dataclass(frozen=True, slots=True)
-class Tls:
+class Tls(PickledByName):
     """How to trust a broker and to show who we are.
 
     Attributes:
@@ -54,7 +56,7 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(PickledByName):
     """A caller's function that returns a token, as it travels to tasks.
 
     Attributes:
@@ -67,7 +69,7 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
-class OAuth2:
+class OAuth2(PickledByName):
     """How a client gets tokens by its own credentials (OAuth 2.0, RFC 6749, 4.4).
 
     Attributes:
@@ -88,7 +90,7 @@ class OAuth2:
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(PickledByName):
     """An authentication method and where its data comes from.
 
     Attributes:
@@ -107,7 +109,7 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(PickledByName):
     """One Pulsar cluster and how to reach it.
 
     Attributes:

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from eos.errors import InvalidInput
+from eos.pickling import PickledByName
 from eos.sinks.columns import ColumnRoles, ValueFormat, roles_of
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenColumns:
+class WrittenColumns(PickledByName):
     """Which columns of a DataFrame become what.
 
     Attributes:

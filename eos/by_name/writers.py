@@ -31,6 +31,7 @@ from eos.delivery.row_writer import BatchTransaction, WriteSettings
 from eos.delivery.task import task_writer
 from eos.delivery.task_failure import read, without_a_transaction, written
 from eos.errors import EosError, FrameTooLarge, InvalidInput, NetworkError, Unacknowledged
+from eos.pickling import PickledByName
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.schemas import Registered
 from eos.sinks.error_translation import out_of_reach
@@ -46,7 +47,7 @@ COMPARES_SHUFFLES = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryO
 
 
 @dataclass(frozen=True, slots=True)
-class TaskDone(WriterCommitMessage):
+class TaskDone(PickledByName, WriterCommitMessage):
     """The report of a task that need not run again.
 
     Attributes:
@@ -57,7 +58,7 @@ class TaskDone(WriterCommitMessage):
 
 
 @dataclass(frozen=True)
-class PartitionWriter:
+class PartitionWriter(PickledByName):
     """The common part of both writers. It is picklable, and sent to every task.
 
     Attributes:

@@ -28,6 +28,7 @@ from eos.delivery.encryption import Encryptor, encryptor_of
 from eos.delivery.producers import FreshProducers
 from eos.delivery.routing import Routed, Router
 from eos.errors import InvalidInput, NotCommitted
+from eos.pickling import PickledByName
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.producer_group import give_up_producers, partition_counts
 from eos.pulsar.protocol.producer import ProducerIdentity
@@ -43,7 +44,7 @@ from eos.steps import Observer, Step, unobserved
 
 
 @dataclass(frozen=True, slots=True)
-class WriteSettings:
+class WriteSettings(PickledByName):
     """How rows become frames; picklable, sent to every task.
 
     Attributes:

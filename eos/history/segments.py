@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eos.bookkeeper import LedgerMetadata, MetadataUnreadable, parse_printed
+from eos.pickling import PickledByName
 from eos.pulsar.wire.message_id import EntryId
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(PickledByName):
     """One ledger of a topic.
 
     Attributes:
@@ -39,7 +40,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Segments:
+class Segments(PickledByName):
     """The segments of one physical topic, in order.
 
     Attributes:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eos.errors import InvalidInput
+from eos.pickling import PickledByName
 
 LOGICAL: Mapping[str, frozenset[str]] = {
     "int": frozenset({"date", "time-millis"}),
@@ -45,7 +46,7 @@ _WIDER = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "d
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class Node(PickledByName):
     """One type in a schema.
 
     Attributes:
@@ -82,7 +83,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class AvroField:
+class AvroField(PickledByName):
     """One field of a record.
 
     Attributes:

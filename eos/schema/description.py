@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eos.errors import InvalidInput
+from eos.pickling import PickledByName
 from eos.pulsar.protocol.schemas import Registered
 from eos.schema.avro_text import Node, parse_avro
 from eos.schema.primitives import PRIMITIVES
@@ -28,7 +29,7 @@ _BY_HAND = {
 
 
 @dataclass(frozen=True, slots=True)
-class Primitive:
+class Primitive(PickledByName):
     """A value that is one number, text, time or bytes.
 
     Attributes:
@@ -42,7 +43,7 @@ class Primitive:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Record(PickledByName):
     """A value with fields.
 
     Attributes:
@@ -61,7 +62,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(PickledByName):
     """A key and a value, each with a schema.
 
     Attributes:

@@ -40,6 +40,7 @@ from pyspark.sql.types import (
 
 from eos.errors import InvalidInput
 from eos.option_names import did_you_mean
+from eos.pickling import PickledByName
 
 ValueFormat = Literal["raw", "json", "avro", "protobuf", "schema"]
 VALUE_FORMATS: tuple[ValueFormat, ...] = ("raw", "json", "avro", "protobuf", "schema")
@@ -89,7 +90,7 @@ _EXPECTED: dict[str, tuple[tuple[type[DataType], ...], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnRoles:
+class ColumnRoles(PickledByName):
     """The role of each column of a DataFrame.
 
     Attributes:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
+from eos.pickling import PickledByName
+
 FIRST_ENTRIES = 100
 """The first limit: small, since nothing is known of what the query does with its rows."""
 
@@ -24,7 +26,7 @@ LONGEST_WAIT_S = 15 * 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(PickledByName):
     """How much a micro-batch may hold.
 
     Attributes:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from eos.errors import InvalidInput
 from eos.option_names import whole_number
+from eos.pickling import PickledByName
 from eos.pulsar.protocol.topics import persistent_name, split_partition
 from eos.pulsar.wire.message_id import EntryId
 
@@ -21,7 +22,7 @@ _SECONDS = range(10_000_000, 100_000_000_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
+class Boundary(PickledByName):
     """Where reading begins, or ends.
 
     Attributes:

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from eos.errors import InvalidInput
+from eos.pickling import PickledByName
 from eos.pulsar.wire.message_id import EntryId
 
 VERSION = 1
@@ -34,7 +35,7 @@ _BEGINNING = "beginning"
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class Position(PickledByName):
     """A place after an entry.
 
     Attributes:
@@ -71,7 +72,7 @@ def before(entry: EntryId) -> Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Offsets:
+class Offsets(PickledByName):
     """One position for each physical topic.
 
     Attributes:

@@ -19,6 +19,7 @@ from eos.credentials import credentials_of, tls_of
 from eos.errors import InvalidInput
 from eos.history.offload.location import OffloadLocation, offload_location
 from eos.option_names import did_you_mean, same_name, spelling_key, whole_number
+from eos.pickling import PickledByName
 from eos.pulsar.net.service_url import addresses, refuse_tls_in_vain, refuse_user
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name
 from eos.pulsar.wire.compression import MAX_BYTES
@@ -39,7 +40,7 @@ _DURATION = re.compile(rf"(\d{{1,9}}) ?({'|'.join(_UNITS_S)})")
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOptions:
+class SourceOptions(PickledByName):
     """The checked options of `spark.readStream.format("pulsar")`.
 
     Attributes:
@@ -191,8 +192,7 @@ class _Read:
         return number
 
     def seconds(self, name: str, least: float = 0.1) -> float | None:
-        value = self._values.get(name)
-        if value is None:
+        if (value := self._values.get(name)) is None:
             return None
         try:
             seconds = float(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eos.pickling import PickledByName
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.offsets import Position
 
@@ -22,7 +23,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class Range(PickledByName):
     """The range that one task reads: the messages after `start` up to and including `end`.
 
     Attributes:

@@ -26,6 +26,7 @@ from eos.errors import EosError, Refused
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.reader import HistoryReader, HistoryUnavailable
 from eos.history.segments import Segment, Segments, segments_of
+from eos.pickling import PickledByName
 from eos.pulsar.net.policies import entry_filters_apply
 from eos.pulsar.net.transport import tls_context
 from eos.pulsar.wire.entry import Entry
@@ -42,7 +43,7 @@ _BEHIND = 32
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentPath:
+class SegmentPath(PickledByName):
     """The things that a task needs to read its range, or the beginning of it, past the brokers.
 
     Attributes:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
+from eos.pickling import PickledByName
 from eos.pulsar.wire.encryption import as_it_is, decryptor_of
 from eos.schema.garbage import few_collections
 from eos.source.brokers import PulsarBrokers
@@ -26,7 +27,7 @@ from eos.source.value_schema import TypedValues, ValueSchema
 
 
 @dataclass
-class RangePartition(InputPartition):
+class RangePartition(PickledByName, InputPartition):
     """One task's range.
 
     Attributes:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql.types import DataType
 
 from eos.errors import InvalidInput
+from eos.pickling import PickledByName
 from eos.pulsar.protocol.schemas import Registered
 from eos.pulsar.wire.decoding import Column
 from eos.pulsar.wire.entry import Entry
@@ -31,7 +32,7 @@ Lookup = Callable[[str, bytes], Registered | None]
 
 
 @dataclass(frozen=True, slots=True)
-class ValueSchema:
+class ValueSchema(PickledByName):
     """The schema by which a query reads its values.
 
     Attributes:

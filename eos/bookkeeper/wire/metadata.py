@@ -22,6 +22,7 @@ from google.protobuf.message import DecodeError
 from eos.bookkeeper.errors import MetadataUnreadable
 from eos.bookkeeper.wire.bookkeeper_pb2 import LedgerMetadataFormat
 from eos.bookkeeper.wire.digest import Digest
+from eos.pickling import PickledByName
 
 _BEGINNING = b"BookieMetadataFormatVersion\t"
 _IN_RECOVERY = -102  # in place of the last entry, in the first form
@@ -38,7 +39,7 @@ class LedgerState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerMetadata:
+class LedgerMetadata(PickledByName):
     """Where the entries of a ledger are.
 
     Attributes:

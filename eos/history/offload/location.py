@@ -15,6 +15,7 @@ from eos.credentials import SecretUnreadable, check_path, text_of
 from eos.errors import InvalidInput
 from eos.history.offload import OffloadUnavailable
 from eos.history.offload.stored_object import storage_errors
+from eos.pickling import PickledByName
 
 GOOGLE_PATIENCE = timedelta(seconds=20)
 """How long Google's client asks again while its storage can't be reached. Its own limit is a quarter of an hour, in
@@ -46,7 +47,7 @@ _KINDS: Mapping[str, _Kind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class OffloadLocation:
+class OffloadLocation(PickledByName):
     """Where offloaded ledgers are.
 
     Attributes:

@@ -25,6 +25,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from eos.errors import EosError, Fenced, FrameTooLarge, NetworkError, ProducerClosed, Refused, RefusedForGood
+from eos.pickling import PickledByName
 from eos.pulsar.protocol.machine import Machine, TransitionTable
 from eos.pulsar.protocol.refusals import refused
 from eos.pulsar.protocol.requests import Type, granted
@@ -328,7 +329,7 @@ def _says_epoch_moved(code: str, message: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerIdentity:
+class ProducerIdentity(PickledByName):
     """The writer's identity. The names made of it are all different.
 
     Attributes:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eos.errors import InvalidInput, Refused
+from eos.pickling import PickledByName
 from eos.pulsar.protocol.requests import Type, granted
 from eos.pulsar.protocol.topics import whole_topic
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandGetSchema, KeyValue, Schema
@@ -47,7 +48,7 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(PickledByName):
     """One version of a topic's schema.
 
     Attributes:
