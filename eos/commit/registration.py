@@ -213,7 +213,8 @@ def fits(registered: Registration | None, name: str, topic: str) -> None:
             f'this checkpoint belongs to the sink "{name}" with the control log {registered.control_topic}, and the'
             f" sink in use has {topic}, which does not know what is committed. The control log is in the namespace of"
             " topic= unless control_namespace= names another. Keep it where it is. Give the sink"
-            f' control_namespace="{namespace}"'
+            f' control_namespace="{namespace}". If the log must move, first let the query end after a whole batch with'
+            f" that option, and delete {REGISTRATION} from the checkpoint"
         )
     raise InvalidInput(
         f'this checkpoint belongs to the sink "{registered.name}" with the control log'

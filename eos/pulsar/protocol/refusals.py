@@ -85,7 +85,8 @@ ANSWERS: Final = (
         EncryptionRequired,
         "The namespace takes encrypted messages alone (pulsar-admin namespaces set-encryption-required). A sink "
         "encrypts rows by its encryption_keys, and never its control topic, which must be in another namespace: "
-        "control_namespace",
+        "control_namespace. If the sink has a log already, lift the policy until the log has moved. Let the query end "
+        "after a whole batch, delete eos-sink.json from its checkpoint, and start it with control_namespace",
     ),
     Answer("MetadataError"),
     Answer("PersistenceError", "Not enough non-faulty bookies", advice=_BOOKIES),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from eos.commit import failure
+from eos.commit.decision import Action
 from eos.commit.owner import Owner
 from eos.commit.registration import (
     Registration,
@@ -18,7 +19,7 @@ from eos.commit.registration import (
 from eos.errors import DamagedLog, InvalidInput, NewerVersion, StaleBatch
 from tests.simulation.job import CONTROL, NAME
 from tests.simulation.world import Alone
-from tests.unit.commit.driver import commit
+from tests.unit.commit.driver import commit, owning
 
 
 def test_a_checkpoint_of_another_sink_is_refused() -> None:
@@ -31,9 +32,25 @@ def test_a_checkpoint_of_another_sink_is_refused() -> None:
 def test_a_sink_whose_control_log_was_elsewhere_is_told_how_to_keep_it_there() -> None:
     """As when topic= has moved to another namespace. The name is right, and a new checkpoint would not help."""
     before, now = (f"persistent://{namespace}/__eos-f" for namespace in ("public/default", "sales/eu"))
-    with pytest.raises(InvalidInput, match=r'control_namespace="public/default"$') as told:
+    with pytest.raises(
+        InvalidInput, match=r'control_namespace="public/default"\. If the log must move, let the'
+    ) as told:
         fits(Registration("f", before, 1), "f", now)
     assert "Give it the name" not in str(told.value)
+
+
+def test_a_log_moves_after_a_whole_batch_where_the_note_of_it_is_deleted(world: Alone) -> None:
+    """As out of a namespace that takes encrypted messages alone from now on."""
+    owner = owning(world)
+    commit(world, owner, 0, 1)
+    noted = owner.registration
+    owner.close()
+    moved = Owner(owner.client, NAME, CONTROL.replace("public/default", "public/control"), owner.waits.settings)
+    with pytest.raises(InvalidInput, match="which does not know what is committed"):
+        moved.take_over("query", "run-2", noted)
+    moved.take_over("query", "run-2", None)
+    assert commit(world, moved, 2) == [Action.WRITE]
+    moved.close()
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,13 @@ def test_words_tell_more_than_their_code_and_under_that_code_only(code: str, det
     assert type(refused("send frame 1 to t", code, detail)) is kind
 
 
+def test_a_sink_with_a_log_in_a_namespace_that_demands_encryption_is_told_how_to_move_it() -> None:
+    """The option alone is refused where the checkpoint has a log already."""
+    told = str(refused("open a producer", "MetadataError", "Encryption is required in persistent://a/b/__eos-t"))
+    assert "If the sink has a log already, lift the policy until the log has moved." in told
+    assert "delete eos-sink.json from its checkpoint" in told
+
+
 @pytest.mark.parametrize("row", [row for row in ANSWERS if row.words and row.words != "Exception"])
 def test_words_alone_are_explained_also_among_those_of_an_exception(row: Answer) -> None:
     """As the admin API of a broker passes them on."""
