@@ -29,7 +29,7 @@ from eos.commit.registration import (
     refuse_deduplicated,
 )
 from eos.delivery.delivery import Write
-from eos.errors import Fenced, ReplayFailed
+from eos.errors import Fenced, InvalidInput, ReplayFailed
 from eos.sinks.at_least_once import RepeatingRun
 from eos.sinks.error_translation import before_the_log, words_of
 from eos.sinks.failed_batches import FailedBatches, is_committed, logged, note_without_a_sink, noted_in_run
@@ -144,6 +144,11 @@ class SharedRun:
         self._watch: threading.Thread | None = None  # while the batch that failed may be written again
         self._turn = threading.RLock()
 
+    @property
+    def has_no_log(self) -> bool:
+        """Whether it writes at least once."""
+        return self._options.guarantee == "at-least-once"
+
     def take(self, start: RunContext, writes: Sequence[Write], requests: Sequence[WriteRequest] = ()) -> None:
         """Give a batch to the run that is open, or to a new one. Raises what `Sink.__call__` does.
 
@@ -239,6 +244,19 @@ class SharedRun:
                 self.query.end_with(None if other is None else f"Batch {other.batch_id} failed: {other.error}")
 
 
+def _refuse_a_mixture(start: RunContext) -> None:
+    """Refuse a sink beside one that has written the same batch at least once: no restart would change that."""
+    with _sharing:
+        beside = [one.name for one in _shared.values() if one.run_id == start.identity.run_id and one.has_no_log]
+    if beside:
+        raise InvalidInput(
+            f'The function of foreachBatch calls the sink "{beside[0]}" with guarantee="at-least-once", and the sink '
+            f'"{start.options.name}" with "exactly-once". A checkpoint has one guarantee. Nothing of batch '
+            f'{start.batch_id} is written by "{start.options.name}". Give all sinks of the query '
+            'guarantee="at-least-once", or each guarantee a query of its own, with a checkpoint of its own.'
+        )
+
+
 def begin(start: RunContext) -> Run:
     """Begin a run: take the sink over, unless the guarantee needs none, or the checkpoint is a shadow of a live one.
 
@@ -259,6 +277,7 @@ def begin(start: RunContext) -> Run:
     if options.guarantee == "at-least-once":
         return RepeatingRun(start, registered, unlogged)
     if unlogged is not None:
+        _refuse_a_mixture(start)
         unlogged.refuse_in_doubt(start.batch_id)
     without = [] if unlogged is None else [unlogged.begun]
     if query is not None:

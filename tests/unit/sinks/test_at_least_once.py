@@ -237,6 +237,20 @@ def test_exactly_once_begins_behind_the_last_batch_that_was_begun_without_a_log(
     assert cast(Any, world.begin(4, "exactly-once")) == (4, None, 3)
 
 
+@pytest.mark.parametrize("run_id", [IDENTITY.run_id, "an earlier run"])
+def test_exactly_once_beside_a_sink_of_the_same_function_without_a_log_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, run_id: str
+) -> None:
+    """As where a sink was added to the function. A restart would end in the same way, however the run ended."""
+    world = World(monkeypatch, unlogged=Unlogged(3, 40).text)
+    options = checked(SinkOptions(name="others", topic="t", guarantee="at-least-once"))
+    beside = shared_run.shared_run("pulsar://nowhere", options, run_id, None)
+    words = 'calls the sink "others" with guarantee="at-least-once", and the sink "flights" with "exactly-once"'
+    with pytest.raises(InvalidInput, match=words if run_id == IDENTITY.run_id else "Spark did not note its end"):
+        world.begin(3, "exactly-once")
+    assert beside.has_no_log
+
+
 def test_a_checkpoint_of_the_guarantee_that_was_removed_goes_on_with_either_of_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
