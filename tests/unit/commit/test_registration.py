@@ -33,7 +33,7 @@ def test_a_sink_whose_control_log_was_elsewhere_is_told_how_to_keep_it_there() -
     """As when topic= has moved to another namespace. The name is right, and a new checkpoint would not help."""
     before, now = (f"persistent://{namespace}/__eos-f" for namespace in ("public/default", "sales/eu"))
     with pytest.raises(
-        InvalidInput, match=r'control_namespace="public/default"\. If the log must move, let the'
+        InvalidInput, match=r'control_namespace="public/default"\. If the log must move, first let'
     ) as told:
         fits(Registration("f", before, 1), "f", now)
     assert "Give it the name" not in str(told.value)
