@@ -24,12 +24,12 @@ from eos.errors import (
     EosError,
     InvalidInput,
     NetworkError,
-    NoCredentials,
     NotCommitted,
     Refused,
     ReplayFailed,
     Stopped,
     Unacknowledged,
+    Unreachable,
 )
 from eos.spark.failures import is_permanent_call
 from eos.spark.query import Query, reason
@@ -141,6 +141,6 @@ def log_in_one_line() -> None:
 
 def out_of_reach(who: str, service_url: str, error: NetworkError) -> InvalidInput:
     """Return the error to raise. Args: who can't use the cluster, such as "The sink"; its address; what was seen."""
-    if isinstance(error, NoCredentials):
+    if isinstance(error, Unreachable | Refused):  # the first says what to look at, and after the second a broker runs
         return InvalidInput(f"{who} can't use {service_url}: {error}.")
     return InvalidInput(f"{who} can't use {service_url}: {error}. Check the address, and that the broker runs.")

@@ -228,7 +228,7 @@ def test_a_missing_topic_is_refused_and_not_created(pulsar: Any, make_topic: Any
 
 
 def test_an_address_where_no_broker_listens_is_refused() -> None:
-    with pytest.raises(eos.InvalidInput, match=r"The sink can't use pulsar://localhost:1: .*Check the address"):
+    with pytest.raises(eos.InvalidInput, match=r"The sink can't use pulsar://localhost:1: .*no firewall is in between"):
         eos.sink("pulsar://localhost:1", topic="rows", name="nobody")
 
 

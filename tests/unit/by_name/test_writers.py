@@ -182,7 +182,7 @@ def test_a_cluster_out_of_reach_is_told_on_the_driver(monkeypatch: pytest.Monkey
         raise Unreachable("no connection")
 
     monkeypatch.setattr(Client, "partitions", partitions)
-    with pytest.raises(InvalidInput, match=r"can't use pulsar://nowhere: no connection. Check the address"):
+    with pytest.raises(InvalidInput, match=r"can't use pulsar://nowhere: no connection\.$"):
         batch_writer(OPTIONS, ROWS)
 
 

@@ -22,18 +22,25 @@ from pyspark.errors import (
 )
 
 from eos.errors import (
+    AuthorizationUnknown,
     CommitUnknown,
+    ConnectionLost,
     EosError,
     Fenced,
     IdentityMismatch,
     InvalidInput,
     LimitReached,
+    NetworkError,
+    NoCredentials,
     NotCommitted,
+    Refused,
     ReplayFailed,
     Stopped,
     Unacknowledged,
+    Unanswered,
+    Unreachable,
 )
-from eos.sinks.error_translation import as_it_leaves, before_the_log, log_in_one_line
+from eos.sinks.error_translation import as_it_leaves, before_the_log, log_in_one_line, out_of_reach
 from eos.spark.failures import PERMANENT_IN_JAVA
 from eos.spark.query import Query
 
@@ -179,3 +186,20 @@ def test_py4j_logs_an_error_of_the_sink_in_one_line_and_a_stop_not_at_all(caplog
         "There was an exception",
     ]
     assert [record.exc_info is None for record in records] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "advised"),
+    [
+        (Unanswered("no answer within 30 s"), True),
+        (ConnectionLost("closed"), True),
+        (Unreachable("no TLS connection to host:6651. Check the trusted certificates"), False),
+        (NoCredentials("can't read the token"), False),
+        (Refused("look up t", "ServiceNotReady", "not now"), False),
+        (AuthorizationUnknown("look up t", "AuthorizationError", "", "Look at the broker's log"), False),
+    ],
+)
+def test_the_address_is_to_be_checked_only_where_nothing_else_is_known(error: NetworkError, advised: bool) -> None:
+    told = str(out_of_reach("The sink", "pulsar://host", error))
+    assert told.startswith(f"The sink can't use pulsar://host: {error}.")
+    assert told.endswith("Check the address, and that the broker runs.") is advised
