@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from eos.cli.client_conf import KEYS
+from eos.cli.layers import WAYS
 from eos.credentials import OAUTH2
 from eos.metrics import opentelemetry, prometheus
 from eos.metrics.figures import FIGURES, Figure
@@ -66,8 +67,8 @@ def connection_options() -> str:
     for group, (option, *_, flag, variable, _meaning) in taken:
         if flag:
             name = option.strip("`")
-            key = "" if name == "client_conf" else f"`{KEYS.get(name, 'authPlugin')}`"
-            rows.append((f"[{flag}](configuration.md#{group.lower()})", variable, key))
+            key = "authPlugin" if name in WAYS else KEYS.get(name)
+            rows.append((f"[{flag}](configuration.md#{group.lower()})", variable, f"`{key}`" if key else ""))
     return _table(rows, "option | environment | client.conf")
 
 

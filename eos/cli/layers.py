@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, fields
 
 from eos.errors import InvalidInput
 
-_WAYS = ("token", "basic", "oauth2")
+WAYS = ("token", "basic", "oauth2")
+"""The options that are a way to authenticate, but for a client certificate. A client.conf has them by authPlugin."""
 _CERTIFICATE = ("tls_certificate", "tls_key")
 
 
@@ -43,7 +44,7 @@ class Layer:
     @property
     def authenticates(self) -> bool:
         """Whether it names a way to authenticate."""
-        return any(getattr(self, name) is not None for name in (*_WAYS, *_CERTIFICATE))
+        return any(getattr(self, name) is not None for name in (*WAYS, *_CERTIFICATE))
 
 
 def of_environment(environment: Mapping[str, str]) -> Layer:
@@ -74,7 +75,7 @@ def merged(layers: Sequence[Layer]) -> Layer:
     """Return the result of the layers, the first before those after it."""
     deciding = next((one for one in layers if one.authenticates), Layer())
     shown = next((one for one in layers if any(getattr(one, name) is not None for name in _CERTIFICATE)), Layer())
-    rest = [one.name for one in fields(Layer) if one.name not in (*_WAYS, *_CERTIFICATE)]
+    rest = [one.name for one in fields(Layer) if one.name not in (*WAYS, *_CERTIFICATE)]
     firsts = {name: next((said for one in layers if (said := getattr(one, name)) is not None), None) for name in rest}
-    ways = {name: getattr(deciding, name) for name in _WAYS}
+    ways = {name: getattr(deciding, name) for name in WAYS}
     return Layer(**ways, **{name: getattr(shown, name) for name in _CERTIFICATE}, **firsts)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from eos.cli.client_conf import KEYS, read_client_conf
 from eos.metrics.figures import FIGURES
 from statestore.hadoop.options import OPTIONS
 from tools import draw_options, output_schemas
@@ -27,6 +28,19 @@ def test_each_option_is_a_row_with_its_default_and_its_words() -> None:
     figures = draw_options.figures(FIGURES)
     assert "| `eos_sink_payload_bytes_total`<br>`eos.sink.payload`, By | `sink`, `topic` | counter: bytes of" in figures
     assert [row.split("`")[1] for row in draw_options.bk_options().splitlines()[2:]] == [f"fs.bk.{o}" for o in OPTIONS]
+
+
+def test_a_key_of_a_client_conf_stands_beside_the_options_that_it_gives(tmp_path: Path) -> None:
+    rows = [row.strip("| ").split(" | ") for row in draw_options.connection_options().splitlines()[2:]]
+    keys = {row[0].split("`")[1]: row[2].strip("`") for row in rows if len(row) == 3}
+    assert len(rows) - len(keys) == 2  # --client-conf and --subscription-prefix have none
+    values = dict.fromkeys(KEYS.values(), "true") | {"authPlugin": "token\nauthParams=t"}
+    for option, key in keys.items():
+        conf = tmp_path / "client.conf"
+        conf.write_text(f"{key}={values[key]}")
+        name = "token" if key == "authPlugin" else option.removeprefix("--").replace("-", "_")
+        assert getattr(read_client_conf(conf), name) is not None, option
+    assert {option for option, key in keys.items() if key == "authPlugin"} == {"--token", "--basic", "--oauth2"}
 
 
 def test_a_stale_page_is_found_and_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
