@@ -34,6 +34,13 @@ rootLogger.level = info
 rootLogger.appenderRef.file.ref = file
 {quiet}
 """
+CHECKPOINT = {
+    "metadata": '{"id":"7e8f1d1a-0d3c-4f43-9f6c-6f0f4d8d2b11"}',
+    "offsets/0": 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{}}\n0',
+    "commits/0": 'v1\n{"nextBatchWatermarkMs":0}',
+    "sources/0/0": "0",
+}
+"""A query's that keeps no state."""
 LOUD = ("eos.bk", "org.apache.zookeeper", "org.apache.bookkeeper", "org.apache.hadoop")
 
 
@@ -111,15 +118,43 @@ def test_the_person_on_call_may_look_and_nothing_else(
     root, auth = f"bk://localhost:{secured_bk.port}/seen", tmp_path / "auth"
     hash_of = base64.b64encode(hashlib.sha1(f"ops:{SECRET}-of-ops".encode()).digest()).decode()
     ours = secured_bk.options | {"fs.bk.root": "/seen", "fs.bk.zookeeper-readers": f"digest:ops:{hash_of}"}
-    Hadoop.of(options=ours, own_jvm=True).write(f"{root}/x", b"1")
+    hadoop, query = Hadoop.of(options=ours, own_jvm=True), f"{root}/query"
+    for name, text in CHECKPOINT.items():
+        hadoop.write(f"{query}/{name}", text.encode())
     auth.write_text(f"digest:ops:{SECRET}-of-ops")
     theirs = {"fs.bk.zookeeper-auth": f"file:{auth}", "fs.bk.tls.certificate": secured_bk.pem("ops")}
-    given = [f"--option={name}={text}" for name, text in (ours | theirs).items()]
-    assert statestore("ls", root, *given)[0] == 0
-    assert statestore("cat", f"{root}/x", *given) == (0, "1")
-    code, said = statestore("rm", f"{root}/x", *given)
-    assert (code, "ZooKeeper refuses access" in said, "the digest user ops" in said) == (2, True, True), said
-    assert statestore("cat", f"{root}/x", *given) == (0, "1")
+    owner, given = ([f"--option={name}={text}" for name, text in one.items()] for one in (ours, ours | theirs))
+    assert statestore("savepoint", "create", "kept", query, "--operators=0", *owner)[0] == 0
+    looks = (
+        ("ls", query),
+        ("cat", f"{query}/metadata"),
+        ("stat", f"{query}/metadata"),
+        ("du", query),
+        ("orphans", root),
+        ("verify", query, "--stateless"),
+        ("snapshots", query),
+        ("savepoint", "list", root),
+        ("cp", query, (tmp_path / "copy").as_uri(), "--operators=0"),
+    )
+    for words in looks:
+        code, said = statestore(*words, *given)
+        assert code == 0, (words, said)
+    changes = (
+        ("rm", f"{query}/metadata"),
+        ("cp", (tmp_path / "copy").as_uri(), f"{root}/other"),
+        ("savepoint", "create", "more", query),
+        ("savepoint", "delete", "kept", root),
+        ("restore", "kept", f"{root}/restored"),
+        ("diff", "kept", query),
+    )
+    for words in changes:
+        code, said = statestore(*words, *given)
+        assert (code, "refuses access" in said or "may only read" in said, "the digest user ops" in said) == (
+            2,
+            True,
+            True,
+        ), (words, said)
+    assert statestore("cat", f"{query}/metadata", *given) == (0, CHECKPOINT["metadata"])
 
 
 def test_what_is_said_when_it_fails(secured_bk: SecuredBk, statestore: Statestore, tmp_path: Path) -> None:
