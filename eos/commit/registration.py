@@ -18,9 +18,6 @@ KEEP: Final = "eos-keep.json"
 UNLOGGED: Final = "eos-at-least-once.json"
 """The file in the query's checkpoint folder that holds an `Unlogged`."""
 
-DEDUPLICATED: Final = "eos-deduplicated.json"
-"""The file of `guarantee="deduplicated"`, which was removed (docs/scope.md): it names the batch that was begun last."""
-
 
 @dataclass(frozen=True, slots=True)
 class Registration:
@@ -128,36 +125,6 @@ def refuse_newer(text: str, known: Collection[str], file: str) -> None:
             f" ({', '.join(newer)}). A newer version has run the query. The file is not damaged. Start the query with"
             " that version, or a newer one"
         )
-
-
-def refuse_deduplicated(text: str | None, batch_id: int) -> int:
-    """Refuse to write a batch exactly once that was begun with the guarantee that was removed.
-
-    A later one may be written: Spark hands it over only after it has noted the end of those before.
-
-    Args:
-        text: of the file `DEDUPLICATED`; None where there is none.
-        batch_id: of the batch that Spark hands over.
-
-    Returns the batch that was begun last, -1 where there is none.
-
-    Raises InvalidInput; DamagedLog for a file that can't be read.
-    """
-    try:
-        begun = -1 if text is None else int(json.loads(text)["batch_id"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise DamagedLog(
-            f"{DEDUPLICATED} in the query's checkpoint can't be read: {error}. It tells which batch was begun last"
-            ' with guarantee="deduplicated". Restore the file from a backup of the checkpoint.'
-        ) from error
-    if batch_id <= begun:
-        raise InvalidInput(
-            f'batch {batch_id} was begun with guarantee="deduplicated", and Spark did not note its end. That guarantee'
-            " was removed, so which of its rows are visible can't be known. Start the query with"
-            ' guarantee="at-least-once" and trigger(availableNow=True). It writes the batch once more, and rows of this'
-            ' one batch may be there twice. Then start it with "exactly-once"'
-        )
-    return begun
 
 
 def keeps_state(registered: Registration | None, has_state: bool, batch_id: int, described: bool) -> bool | None:

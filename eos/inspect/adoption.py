@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from eos.commit.control_topic import control_topic
-from eos.commit.registration import refuse_deduplicated
 from eos.config import KEY_HASHES, Cluster, KeyHash
 from eos.doctor.check import Check, care, good, in_utc, unknown
 from eos.doctor.sinks import SinkState, sink
@@ -93,7 +92,6 @@ def _refuse(client: Client, checkpoint: Checkpoint, topic: str, name: str) -> Si
         )
     if checkpoint.unlogged is not None:
         checkpoint.unlogged.refuse_in_doubt(checkpoint.next_batch)
-    refuse_deduplicated(checkpoint.deduplicated, checkpoint.next_batch)
     client.coordinators()  # refuses a cluster without transactions
     log = control_topic(name, topic)  # refuses what can't name a sink
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
-from eos.commit.registration import DEDUPLICATED, REGISTRATION, UNLOGGED, Registration, Unlogged
+from eos.commit.registration import REGISTRATION, UNLOGGED, Registration, Unlogged
 from eos.errors import InvalidInput
 
 
@@ -29,7 +29,6 @@ class Checkpoint:
             Spark has not written it.
         registered: the sink of this project that the checkpoint belongs to; None where it has none.
         unlogged: what a sink of this project with guarantee="at-least-once" has begun last; None where none has.
-        deduplicated: the text of the file `DEDUPLICATED`; None where there is none.
     """
 
     query_id: str
@@ -38,7 +37,6 @@ class Checkpoint:
     begun_ms: int | None
     registered: Registration | None
     unlogged: Unlogged | None = None
-    deduplicated: str | None = None
 
     @property
     def next_batch(self) -> int:
@@ -73,8 +71,7 @@ def _read(files: FileSystem, root: str, place: str) -> Checkpoint:
         )
     begun, committed = (_newest(files, f"{root}/{log}") for log in ("offsets", "commits"))
     planned = None if begun is None else _text(files, f"{root}/offsets/{begun}")
-    names = (REGISTRATION, UNLOGGED, DEDUPLICATED)
-    registration, unlogged, deduplicated = (_text(files, f"{root}/{name}") for name in names)
+    registration, unlogged = (_text(files, f"{root}/{name}") for name in (REGISTRATION, UNLOGGED))
     try:
         return Checkpoint(
             json.loads(metadata)["id"],
@@ -83,7 +80,6 @@ def _read(files: FileSystem, root: str, place: str) -> Checkpoint:
             None if planned is None else json.loads(planned.splitlines()[1]).get("batchTimestampMs"),
             None if registration is None else Registration.parse(registration),
             None if unlogged is None else Unlogged.parse(unlogged),
-            deduplicated,
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InvalidInput(f"the checkpoint {place} can't be read: {error!r}. Restore it from a backup.") from error

@@ -221,12 +221,6 @@ def checked(options: SinkOptions) -> SinkOptions:
     return full
 
 
-_REMOVED: Mapping[tuple[str, object], str] = {
-    ("guarantee", "deduplicated"): "a write that the broker has failed may be stored all the same, and its rows could "
-    'be there twice. Use "exactly-once", or "at-least-once" where brokers have no transactions (docs/scope.md).'
-}
-"""{(option, value): why it is no longer there, and what to use}."""
-
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "guarantee": get_args(Guarantee),
     "value_format": VALUE_FORMATS,
@@ -260,8 +254,6 @@ def _check_type(option: Field[object], value: object) -> None:
 def _check_values(options: SinkOptions) -> None:
     for option, allowed in _CHOICES.items():
         value = getattr(options, option)
-        if (option, value) in _REMOVED:
-            raise InvalidInput(f"{option}={value!r} was removed: {_REMOVED[option, value]}")
         if value not in allowed:
             raise InvalidInput(
                 f"{option}={value!r} is unknown.{did_you_mean(str(value), allowed)} "

@@ -19,15 +19,7 @@ from dataclasses import replace
 from typing import Final
 
 from eos.commit.failure import Failure
-from eos.commit.registration import (
-    DEDUPLICATED,
-    REGISTRATION,
-    UNLOGGED,
-    Registration,
-    Unlogged,
-    fits,
-    refuse_deduplicated,
-)
+from eos.commit.registration import REGISTRATION, UNLOGGED, Registration, Unlogged, fits
 from eos.delivery.delivery import Write
 from eos.errors import Fenced, InvalidInput, ReplayFailed
 from eos.sinks.at_least_once import RepeatingRun
@@ -279,7 +271,4 @@ def begin(start: RunContext) -> Run:
     if unlogged is not None:
         _refuse_a_mixture(start)
         unlogged.refuse_in_doubt(start.batch_id)
-    without = [] if unlogged is None else [unlogged.begun]
-    if query is not None:
-        without.append(refuse_deduplicated(query.read(DEDUPLICATED), start.batch_id))
-    return OwningRun(start, registered, max(without, default=None))
+    return OwningRun(start, registered, None if unlogged is None else unlogged.begun)

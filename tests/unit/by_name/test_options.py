@@ -70,7 +70,6 @@ def test_defaults_are_the_sinks() -> None:
         ({"value_format": "json"}, "value_format='json' is not there"),
         ({"value_format": "json"}, "INSERT INTO does not write a table whose topic has a JSON schema. Use eos.write("),
         ({"value_format": "avor"}, "value_format='avor' is unknown. Did you mean 'avro'?"),
-        ({"guarantee": "deduplicated"}, "guarantee='deduplicated' was removed"),
         ({"guarantee": "exactly-once"}, "can't be kept by df.write"),
         ({"guarantee": "at-least-onc"}, "Did you mean 'at-least-once'?"),
         ({"topic": "t-partition-1"}, "names one partition"),

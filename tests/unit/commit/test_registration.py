@@ -12,7 +12,6 @@ from eos.commit.registration import (
     Unlogged,
     fits,
     keeps_state,
-    refuse_deduplicated,
     retained_since,
     stateful_operators,
 )
@@ -85,28 +84,6 @@ def test_a_batch_that_was_begun_at_least_once_is_not_written_by_a_guarantee_that
         ):
             Unlogged(7).refuse_in_doubt(batch_id)
     Unlogged(7).refuse_in_doubt(8)
-
-
-OF_AN_EARLY_VERSION = (
-    '{"name": "flights", "batch_id": 7, "writes": [{"topic": "t", "partitions": 2, "driver_rows": null}], '
-    '"positions": {"t-partition-0": "3:4"}, "settings": {"value_format": "raw"}, "rows": 12}'
-)
-"""`eos-deduplicated.json` as the sink wrote it that had the guarantee."""
-
-
-def test_a_batch_that_was_begun_deduplicated_is_not_written_exactly_once() -> None:
-    for batch_id in (6, 7):
-        words = rf'batch {batch_id} was begun with guarantee="deduplicated".* was removed.*"at-least-once"'
-        with pytest.raises(InvalidInput, match=words):
-            refuse_deduplicated(OF_AN_EARLY_VERSION, batch_id)
-    refuse_deduplicated(OF_AN_EARLY_VERSION, 8)
-    refuse_deduplicated(None, 0)
-
-
-@pytest.mark.parametrize("text", ["cut", "[]", '{"rows": 3}', '{"batch_id": null}'])
-def test_a_damaged_note_of_deduplicated_batches_is_refused(text: str) -> None:
-    with pytest.raises(DamagedLog, match=r"eos-deduplicated\.json in the query's checkpoint can't be read"):
-        refuse_deduplicated(text, 8)
 
 
 def test_what_a_checkpoint_of_an_earlier_version_remembers_is_read() -> None:

@@ -23,7 +23,7 @@ def verdicts(producers: Callable[[str], tuple[str, ...]]) -> dict[str, tuple[str
     client: Any = SimpleNamespace(cluster=None, partitions=partitions, schema=lambda _: None, coordinators=lambda: 1)
     admin: Any = SimpleNamespace(producers=producers)
     checkpoint: Any = SimpleNamespace(
-        registered=None, unlogged=None, deduplicated=None, begun=3, committed=3, next_batch=4, query_id="query"
+        registered=None, unlogged=None, begun=3, committed=3, next_batch=4, query_id="query"
     )
     found = adoption(client, admin, checkpoint, TOPIC, "rows")
     return {one.about: (str(one.verdict), one.said) for one in found.findings}

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from eos.commit.decision import Identity
-from eos.commit.registration import DEDUPLICATED, REGISTRATION, UNLOGGED, Registration, Unlogged
+from eos.commit.registration import REGISTRATION, UNLOGGED, Registration, Unlogged
 from eos.delivery.row_writer import WriteReport
 from eos.errors import (
     ConnectionLost,
@@ -40,7 +40,7 @@ class FakeQuery:
 
     def __init__(self, events: list[str], **files: str) -> None:
         self.events, self.active = events, True
-        names = {REGISTRATION: "registered", UNLOGGED: "unlogged", DEDUPLICATED: "deduplicated"}
+        names = {REGISTRATION: "registered", UNLOGGED: "unlogged"}
         self.files = {name: files.get(which) for name, which in names.items()}
 
     def read(self, name: str) -> str | None:
@@ -249,15 +249,3 @@ def test_exactly_once_beside_a_sink_of_the_same_function_without_a_log_is_told_s
     with pytest.raises(InvalidInput, match=words if run_id == IDENTITY.run_id else "Spark did not note its end"):
         world.begin(3, "exactly-once")
     assert beside.has_no_log
-
-
-def test_a_checkpoint_of_the_guarantee_that_was_removed_goes_on_with_either_of_the_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = World(monkeypatch, deduplicated='{"name": "flights", "batch_id": 3, "writes": []}')
-    monkeypatch.setattr(shared_run, "OwningRun", lambda start, *said: (start.batch_id, *said))
-    with pytest.raises(InvalidInput, match=r"batch 3 was begun with guarantee=\"deduplicated\""):
-        world.begin(3, "exactly-once")
-    assert cast(Any, world.begin(4, "exactly-once")) == (4, None, 3)
-    world.take(world.begin(3))
-    assert world.events == ['note {"begun": 3, "rows": null}', "prepare", "send None", "finish"]

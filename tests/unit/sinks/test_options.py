@@ -207,17 +207,6 @@ def test_a_choice_that_is_no_text_is_refused_with_those_that_are(option: str, va
         options(**{option: value})
 
 
-def test_the_guarantee_that_was_removed_is_told_why_and_what_to_use() -> None:
-    removed: Any = "deduplicated"
-    with pytest.raises(InvalidInput) as refused:
-        options(guarantee=removed)
-    assert str(refused.value) == (
-        "guarantee='deduplicated' was removed: a write that the broker has failed may be stored all the same, and its "
-        'rows could be there twice. Use "exactly-once", or "at-least-once" where brokers have no transactions '
-        "(docs/scope.md)."
-    )
-
-
 @pytest.mark.parametrize("option", ["transaction_timeout_s", "markers_kept", "principal"])
 def test_an_option_of_transactions_is_refused_where_there_are_none(option: str) -> None:
     given: dict[str, Any] = {option: {"transaction_timeout_s": 61.0, "markers_kept": 9, "principal": "role"}[option]}
