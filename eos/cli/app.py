@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
-from typer.core import TyperGroup
 
 from eos.cli import console
 from eos.cli.adopt import adopt
@@ -16,32 +13,9 @@ from eos.cli.peek import peek
 from eos.cli.plan import plan
 from eos.cli.sinks import app as sink
 from eos.cli.topics import app as topics
-from eos.errors import InvalidInput
-
-_OF_SINKS = ("show", "verify", "abort", "skip", "reset", "adopt")
-MOVED = {
-    ("eos", "tables"): "topics",
-    ("eos", "sinks"): "sink list",
-    **{("eos", verb): f"sink {verb}" for verb in _OF_SINKS},
-    ("local", "topic"): "topics create",
-    ("local", "read"): "peek",
-}
-"""{(the group, its verb before): the verb now}"""
-
-
-class EarlierVerbs(TyperGroup):
-    """A group of verbs that names a moved verb's present name."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a verb's command. Raises InvalidInput for one that has moved."""
-        if now := MOVED.get((self.name or "", cmd_name)):
-            raise InvalidInput(f"This verb has moved. It is now: eos {now}")
-        return super().get_command(ctx, cmd_name)
-
 
 typer_app = typer.Typer(
     name="eos",
-    cls=EarlierVerbs,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Exactly-once output from Spark to Pulsar.",
@@ -53,7 +27,7 @@ typer_app.command()(lag)
 sink.command()(adopt)
 typer_app.add_typer(sink, name="sink")
 typer_app.command()(doctor)
-typer_app.add_typer(local, name="local", cls=EarlierVerbs)
+typer_app.add_typer(local, name="local")
 
 
 @typer_app.callback()

@@ -55,21 +55,16 @@ def text_of(failures: Sequence[Failure]) -> str:
 
 
 def parse(text: str | None) -> list[Failure]:
-    """Read the text of the file; none where there is no file. Raises DamagedLog, NewerVersion.
-
-    Earlier versions wrote one entry alone, without `last`.
-    """
+    """Read the text of the file; none where there is no file. Raises DamagedLog, NewerVersion."""
     if text is None:
         return []
     refuse_newer(text, Failure.__slots__, FAILED)
     try:
-        said = json.loads(text)
-        entries = said if isinstance(said, list) else [said]
-        found = [Failure(**{"last": entry["batch_id"], **entry}) for entry in entries]
+        found = [Failure(**entry) for entry in json.loads(text)]
         if not all(isinstance(one.batch_id, int) and isinstance(one.last, int) for one in found):
             raise TypeError("batch_id and last must be whole numbers")
         return found
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError) as error:
         raise DamagedLog(
             f"{FAILED} in the query's checkpoint cannot be read: {error}. The file names the batches that failed and"
             " may be missing from the output. Restore the file from a backup of the checkpoint, or delete it if the"

@@ -166,11 +166,6 @@ def test_a_file_of_a_newer_version_is_not_told_as_damage(parse: Callable[[str], 
     assert not isinstance(told.value, DamagedLog)
 
 
-def test_failures_of_an_earlier_version_are_read() -> None:
-    earlier = '{"name": "n", "batch_id": 3, "run_id": "run", "error": "words", "replayed": false, "partly": true}'
-    assert failure.parse(earlier) == [failure.Failure("n", 3, "run", "words", 3, partly=True)]
-
-
 @pytest.mark.parametrize("text", ["{", "[3]", '[{"name": "n"}]', '{"name": "n", "batch_id": "3"}'])
 def test_damaged_failures_are_named(text: str) -> None:
     with pytest.raises(DamagedLog, match=r"eos-failed\.json in the query's checkpoint cannot be read"):
