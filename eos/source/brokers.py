@@ -126,7 +126,7 @@ class PulsarBrokers:
             raise
 
     @_patient
-    def look(self, topic: str, start: Position | None) -> TopicState:
+    def look(self, topic: str, start: Position) -> TopicState:
         """Return where a topic ends, and where the query's subscription stands (`Subscriptions.look`)."""
         state = self._subscriptions.look(topic, start)
         if state.left is None:

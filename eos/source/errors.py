@@ -95,16 +95,6 @@ def unselected(topic: str, read: EntryId) -> str:
     )
 
 
-def overtaken(topic: str, stands: EntryId, end: EntryId) -> str:
-    """Return the words for a batch that begins at its end now. Args: the topic; where it stands; the batch's end."""
-    return lost(
-        topic,
-        f"a micro-batch was planned to end with {end}, but the query's subscription stands at {stands} now. A "
-        "message TTL, a command such as skip or reset-cursor, or a start with resetSubscription=true has moved it. The "
-        "messages of this batch were not read",
-    )
-
-
 def left_behind(topic: str, stands: EntryId, left: EntryId) -> str:
     """Return the words for a subscription of an earlier run on a topic that is new to the checkpoint.
 
@@ -118,11 +108,9 @@ def left_behind(topic: str, stands: EntryId, left: EntryId) -> str:
     )
 
 
-def unknown_start(topic: str) -> str:
-    """Return the words for a first batch of an older version whose start is unknown. Args: the physical topic."""
-    return lost(
-        topic,
-        "an older version of the source planned the first batch, which begins where the query's subscription stands. "
-        "The subscription is gone: it was deleted, or it expired (subscriptionExpirationTimeMinutes). Messages of this "
-        "batch may have been deleted unread",
+def no_start(topic: str, end: EntryId) -> str:
+    """Return the words for a batch whose start the checkpoint lacks. Args: the physical topic; the batch's end."""
+    return (
+        f"the checkpoint has a batch that ends with {end} on {topic}, but not where it begins. The source writes "
+        "both. Restore the checkpoint from a backup, or start with a new one."
     )

@@ -13,7 +13,6 @@ In Spark's checkpoint they lie as JSON: {"version": 1, "topics": {physical topic
 
 Spark keeps the end of each batch, and takes it as the start of the next one. It keeps no start of batch 0, and asks the
 source for it again after a crash. So the end of batch 0 holds this start too, as "start": {physical topic: position}.
-Older versions of the source wrote no "start", and pass over it.
 
 Where a query begins is known once its batch 0 is planned. Until then UNPLANNED stands for it. Spark keeps no such
 offset in a checkpoint.

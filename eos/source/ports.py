@@ -27,11 +27,11 @@ class StoredPlaces(Protocol):
         """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
         ...
 
-    def look(self, topic: str, start: Position | None) -> TopicState:
+    def look(self, topic: str, start: Position) -> TopicState:
         """Return where a topic ends and the query's subscription stands.
 
         It is made again if it is gone, unless the start is gone as well. Args: the physical topic; where the next batch
-        begins, None where that is not known. Raises TopicMissing.
+        begins. Raises TopicMissing.
         """
         ...
 

@@ -29,11 +29,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from eos.errors import TopicMissing
+from eos.errors import InvalidInput, TopicMissing
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.batch_pace import Limits, Minimum, Pace
 from eos.source.boundaries import Boundary, check_complete, check_named
-from eos.source.errors import DataLost, gone, lost, overtaken, unknown_start, unselected
+from eos.source.errors import DataLost, gone, lost, no_start, unselected
 from eos.source.offsets import BEGINNING, UNPLANNED, Offsets, Position
 from eos.source.pinned_start import PinnedStarts
 from eos.source.ports import StreamBrokers
@@ -108,23 +108,23 @@ class StreamPlan:
     def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
         """Return what the tasks of a batch read. The same offsets give the same ranges.
 
-        Raises InvalidInput when an end lies before its start, unless a loss is only warned of.
+        Raises InvalidInput when an end lies before its start, unless a loss is only warned of, and when there is no
+        start.
         """
         if start == end:
             return []
-        starts = self._starts(start, end)
+        starts = {**start.topics, **end.starts}  # the first batch begins where it was planned to
         ranges = []
         for topic, finish in sorted(end.topics.items()):
             begin, first = starts.get(topic), None
-            if begin is None or not finish.delivered or begin == finish:
+            if not finish.delivered or begin == finish:
                 continue  # the topic is only pinned in this batch, or brought nothing
-            if finish.entry < begin.entry:
+            if begin is None:
+                raise InvalidInput(no_start(topic, finish.entry))
+            if finish.entry <= begin.entry:
                 self._lose(_moved(topic, begin, finish.entry))
                 if begin.delivered and begin.entry.ledger == finish.entry.ledger:
                     continue  # what is left lies before the start in its own ledger, and was read
-                begin = BEGINNING
-            elif finish.entry == begin.entry:  # an end that is a message was after its start when it was planned
-                self._lose(overtaken(topic, begin.entry, finish.entry))
                 begin = BEGINNING
             elif not begin.delivered:
                 begin, first = self._proven(topic, begin)
@@ -167,24 +167,6 @@ class StreamPlan:
                 with suppress(TopicMissing):
                     fresh[topic] = Position(self._brokers.pin(topic), delivered=False)
         return {**ends, **fresh}
-
-    def _starts(self, start: Offsets, end: Offsets) -> Mapping[str, Position]:
-        """Return where a batch begins: the first one where it was planned to, whatever Spark names since."""
-        if start != UNPLANNED or end.starts:
-            return {**start.topics, **end.starts}
-        # A version planned it that wrote no start, and it is where the subscription stands.
-        return {topic: self._start_of_old(topic) for topic, finish in end.topics.items() if finish.delivered}
-
-    def _start_of_old(self, topic: str) -> Position:
-        try:
-            now = self._brokers.look(topic, None)
-        except TopicMissing:
-            return BEGINNING  # the task that reads it tells
-        if now.left is None:
-            return Position(now.stands, delivered=False)
-        self._lose(unknown_start(topic))
-        self._brokers.look(topic, BEGINNING)
-        return BEGINNING
 
     def _there(self) -> list[str]:
         return sorted(self._brokers.topics(all_named=False))

@@ -76,7 +76,7 @@ class Subscriptions:
         self._ours: set[str] = set()
         self._new: set[str] = set()
         self._made: set[str] = set()
-        self._unread: dict[str, EntryId | None] = {}
+        self._unread: dict[str, EntryId] = {}
 
     def begin(self, topic: str, start: Boundary) -> EntryId:
         """Make sure that the subscription of a new query exists. Return where it stands, and the first batch begins.
@@ -157,19 +157,17 @@ class Subscriptions:
         self._join_or_make(topic, "earliest", create=True)
         return self._stands(topic)[1]
 
-    def look(self, topic: str, start: Position | None) -> TopicState:
+    def look(self, topic: str, start: Position) -> TopicState:
         """Return where the topic ends and the subscription stands. It is made again, at the beginning, if it is gone.
 
         It is not made again where this would hide a loss: it would stand as if a broker had moved it, and the next run
         would go on with what is left.
 
-        Args: the physical topic; where the next batch begins, None where that is not known.
-
-        Raises TopicMissing.
+        Args: the physical topic; where the next batch begins. Raises TopicMissing.
         """
         self._unread.pop(topic, None)
-        if start is None or not (start.delivered or start == BEGINNING):
-            self._unread[topic] = None if start is None else start.entry
+        if not start.delivered and start != BEGINNING:
+            self._unread[topic] = start.entry
         try:
             self._join(topic, "earliest")
             last, stands = self._stands(topic)
@@ -380,13 +378,9 @@ class Subscriptions:
 
     def _is_missing(self, topic: str) -> None:
         """Note that a join is about to make the subscription. Raises StartGone where it must not."""
-        if topic in self._unread:
-            pinned = self._unread[topic]
+        if (pinned := self._unread.get(topic)) is not None:
             # Asked before it is made: a kill, or a question without an answer, then leaves nothing that hides the loss.
-            left = self._places.sought(topic, BEFORE_ALL if pinned is None else pinned.next)
-            if left != pinned and not self._is_before_ledger(topic, pinned, left):
+            left = self._places.sought(topic, pinned.next)
+            if left != pinned and not is_before_ledger(pinned, left, lambda one: self._places.sought(topic, one.next)):
                 raise StartGone(left)
         self._made.add(topic)
-
-    def _is_before_ledger(self, topic: str, pinned: EntryId | None, left: EntryId) -> bool:
-        return pinned is not None and is_before_ledger(pinned, left, lambda one: self._places.sought(topic, one.next))

@@ -100,7 +100,7 @@ class FakeBrokers:
             self.given_up += 1
             raise
 
-    def look(self, topic: str, start: Position | None) -> TopicState:
+    def look(self, topic: str, start: Position) -> TopicState:
         last, left = self.last(topic), self.held[topic].place
         if topic in self.gone_with_start and start != BEGINNING:
             return TopicState(last, left or START, made=True, left=left or START)
