@@ -13,7 +13,19 @@ from eos.source.offsets import Position
 from eos.source.ranges import Found, TopicState
 
 
-class StoredPlaces(Protocol):
+class StoredMessages(Protocol):
+    """The questions about the messages that a topic stores."""
+
+    def last(self, topic: str) -> EntryId | None:
+        """Return the last message that can be delivered now, None where there is none. Raises TopicMissing."""
+        ...
+
+    def first(self, topic: str, entry: EntryId) -> Found:
+        """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
+        ...
+
+
+class StoredPlaces(StoredMessages, Protocol):
     """The questions about what a topic stores where a query begins."""
 
     def place(self, topic: str, entry: EntryId) -> EntryId:
@@ -21,10 +33,6 @@ class StoredPlaces(Protocol):
 
         It is the same one, if the topic stores it, the end of the topic, or the place before the first entry left.
         """
-        ...
-
-    def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
         ...
 
     def look(self, topic: str, start: Position) -> TopicState:
@@ -74,10 +82,6 @@ class StreamBrokers(StoredPlaces, Protocol):
         """Whether a physical topic that is missing is a partition that its topic still has."""
         ...
 
-    def last(self, topic: str) -> EntryId | None:
-        """Return the last message that can be delivered now, None where there is none. Raises TopicMissing."""
-        ...
-
     def release(self, topic: str, start: EntryId) -> None:
         """Let the brokers delete what lies before the entry up to which the query has read, except for the chunks of
         messages that are not complete there."""
@@ -91,19 +95,11 @@ class StreamBrokers(StoredPlaces, Protocol):
         ...
 
 
-class BatchBrokers(Protocol):
+class BatchBrokers(StoredMessages, Protocol):
     """The questions of a batch read while it is planned."""
 
     def topics(self, *, all_named: bool) -> Iterable[str]:
         """Return the physical topics that the options select. Raises TopicMissing for a named one that is missing."""
-        ...
-
-    def last(self, topic: str) -> EntryId | None:
-        """Return the last message that can be delivered now, None where there is none."""
-        ...
-
-    def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or after an entry. There must be one. Raises DataLost when it was lost."""
         ...
 
     def before_time(self, topic: str, time_ms: int) -> EntryId:
@@ -122,16 +118,8 @@ class BatchBrokers(Protocol):
         ...
 
 
-class TopicEntries(Protocol):
+class TopicEntries(StoredMessages, Protocol):
     """The questions to the brokers about places of a topic, apart from the subscription."""
-
-    def last(self, topic: str) -> EntryId | None:
-        """Return the last message that can be delivered now, None where there is none."""
-        ...
-
-    def first(self, topic: str, entry: EntryId) -> Found:
-        """Return the first message at or after an entry. There must be one."""
-        ...
 
     def before_time(self, topic: str, time_ms: int) -> EntryId:
         """Return the entry after which all was published at that time or later."""
