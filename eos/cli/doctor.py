@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +14,10 @@ from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
 if TYPE_CHECKING:
     from eos.doctor.check import Check
     from eos.doctor.doctor import Doctor, Finding
+    from eos.doctor.leftovers import Leftover
     from eos.errors import NetworkError
+    from eos.pulsar.net.admin import Admin
+    from eos.pulsar.net.client import Client
 
 _SILENCE = (
     "Several partitions in a row gave no answer, so eos doctor stopped asking. See why their broker is silent, or name "
@@ -57,14 +61,9 @@ def doctor(
     Exit codes: 0 good, 1 readers wait at the end or something needs care, 2 nothing was found out, 3 something cannot
     be known, such as what only a superuser is told.
     """
-    from dataclasses import asdict
-
-    from eos.doctor.check import CheckVerdict, not_told, unknown
-    from eos.doctor.checkup import checkup, job_needs, readers_not_told
-    from eos.doctor.doctor import SILENT, Doctor, NotAsked, ReaderState, summary
-    from eos.doctor.leftovers import Leftover, remove_leftovers
-    from eos.errors import InvalidInput, NetworkError, Refused
-    from eos.pulsar.net.admin import Admin
+    from eos.doctor.checkup import job_needs
+    from eos.doctor.doctor import Doctor
+    from eos.errors import InvalidInput
     from eos.pulsar.net.client import Client
     from eos.pulsar.protocol.topics import check_namespace, full_name
 
@@ -77,72 +76,137 @@ def doctor(
     if not older_than >= 0:
         raise InvalidInput(f"--older-than {older_than:g} is not a number of seconds. Give 0 or more")
     check_namespace(namespace)
-    cluster, admin_url = to.cluster, to.needed_admin_url
-    with Client(cluster) as client, Admin(admin_url, cluster.credentials, cluster.tls) as admin:
-        one = Doctor(client, admin, log_namespaces=(namespace,), note=tell)
-        partitions: list[str] = []
-        held_up: list[Finding] = []
-        failed: dict[str, NetworkError] = {}
-        checks: list[Check] = []
-        removed: list[Leftover] = []
-        looked = False
-        alone = topics or readers or heal or leftovers
-        try:
-            if preflight:
-                checks += job_needs(client, admin, namespace, sink, [full_name(topic) for topic in topics or ()])
-            else:
-                partitions = list(one.partitions(topics)) if topics else one.namespace(namespace)
-                held_up, looked = one.look(partitions, failed), True
-        except Refused as error:
-            if alone or preflight:
-                raise
-            checks.append(readers_not_told(error))
-        if leftovers:
-            try:
-                for one_left in remove_leftovers(admin, partitions):
-                    removed.append(one_left)
-                    tell(f"The subscription {one_left.subscription} of {one_left.topic} is deleted.")
-            except NetworkError as error:
-                checks.append(
-                    not_told("leftovers", f"Subscriptions that killed reads have left may be there yet: {error}", error)
-                )
-        if heal:
-            for finding in held_up:
-                if finding.state is ReaderState.FROZEN and (accept_loss or not finding.loses_rows):
-                    tell(_healed(one, finding, accept_loss=accept_loss))
-            silent = {partition: error for partition, error in failed.items() if isinstance(error, SILENT)}
-            held_up = one.look([partition for partition in partitions if partition not in silent], failed)
-            failed |= silent  # each costs a time-out
-        checks += _not_looked_at(failed)
-        gave_up = any(isinstance(error, NotAsked) for error in failed.values())
-        if gave_up and not alone:
-            checks.append(unknown("sinks and brokers", f"The sinks and brokers were not looked at. {_SILENCE}"))
-        elif not (alone or preflight):
-            try:
-                checks += checkup(client, admin, namespace)
-            except NetworkError as error:
-                if not looked:
-                    raise
-                checks.append(
-                    not_told("sinks and brokers", f"The state of the brokers and sinks is not known: {error}", error)
-                )
-    found = [finding for finding in held_up if finding.lasts(older_than)]
-    younger = len(held_up) - len(found)
+    seen = _Seen()
+    with to.needed_admin() as admin, Client(to.cluster) as client:
+        if preflight:
+            seen.checks += job_needs(client, admin, namespace, sink, [full_name(topic) for topic in topics or ()])
+        else:
+            alone = bool(topics or readers or heal or leftovers)
+            one = Doctor(client, admin, log_namespaces=(namespace,), note=tell)
+            _look_at_readers(one, topics, namespace, seen, alone=alone)
+            if leftovers:
+                _remove_leftovers(admin, seen)
+            if heal:
+                _heal(one, seen, accept_loss=accept_loss)
+            seen.checks += _not_looked_at(seen.failed)
+            if not alone:
+                _look_at_the_rest(client, admin, namespace, seen)
+    found = [finding for finding in seen.held_up if finding.lasts(older_than)]
     if as_json:
-        held = [summary(finding) for finding in found]
-        told = {"held_up": held, "younger": younger, "checks": [asdict(check) for check in checks]}
-        if leftovers:
-            told["removed"] = [asdict(leftover) for leftover in removed]
-        print(json.dumps(told, indent=2))
+        _print_json(seen, found, leftovers=leftovers)
     else:
-        if found:
-            _show_held_up(found)
-        _show_checks(checks, whole=preflight)
-        if looked:
-            tell(_told_readers(len(partitions), len(failed), len(found), younger, older_than))
-        if checks:
-            tell(_told_checks(checks))
-    verdicts = {check.verdict for check in checks}
+        _show(seen, found, older_than, whole=preflight)
+    _exit(seen, found)
+
+
+@dataclass
+class _Seen:
+    """The findings of a command.
+
+    Attributes:
+        partitions: those whose readers were to be looked at.
+        looked: whether they were.
+        held_up: the partitions whose readers wait.
+        failed: {partition that could not be looked at: why}.
+        removed: the subscriptions that were deleted.
+        checks: all else.
+    """
+
+    partitions: list[str] = field(default_factory=list)
+    looked: bool = False
+    held_up: list[Finding] = field(default_factory=list)
+    failed: dict[str, NetworkError] = field(default_factory=dict)
+    removed: list[Leftover] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+
+
+def _look_at_readers(doctor: Doctor, topics: list[str] | None, namespace: str, seen: _Seen, *, alone: bool) -> None:
+    """Look which readers wait. Args: alone: nothing else is looked at, so a refusal ends the command."""
+    from eos.doctor.checkup import readers_not_told
+    from eos.errors import Refused
+
+    try:
+        seen.partitions = list(doctor.partitions(topics)) if topics else doctor.namespace(namespace)
+        seen.held_up, seen.looked = doctor.look(seen.partitions, seen.failed), True
+    except Refused as error:
+        if alone:
+            raise
+        seen.checks.append(readers_not_told(error))
+
+
+def _remove_leftovers(admin: Admin, seen: _Seen) -> None:
+    from eos.doctor.check import not_told
+    from eos.doctor.leftovers import remove_leftovers
+    from eos.errors import NetworkError
+
+    try:
+        for one in remove_leftovers(admin, seen.partitions):
+            seen.removed.append(one)
+            tell(f"The subscription {one.subscription} of {one.topic} is deleted.")
+    except NetworkError as error:
+        said = f"Subscriptions that killed reads have left may be there yet: {error}"
+        seen.checks.append(not_told("leftovers", said, error))
+
+
+def _heal(doctor: Doctor, seen: _Seen, *, accept_loss: bool) -> None:
+    """Heal frozen partitions, and look again. Those that were silent are not asked again: each costs a time-out."""
+    from eos.doctor.doctor import SILENT, ReaderState
+
+    for finding in seen.held_up:
+        if finding.state is ReaderState.FROZEN and (accept_loss or not finding.loses_rows):
+            tell(_healed(doctor, finding, accept_loss=accept_loss))
+    silent = {partition: error for partition, error in seen.failed.items() if isinstance(error, SILENT)}
+    seen.held_up = doctor.look([partition for partition in seen.partitions if partition not in silent], seen.failed)
+    seen.failed |= silent
+
+
+def _look_at_the_rest(client: Client, admin: Admin, namespace: str, seen: _Seen) -> None:
+    """Look at the brokers and sinks, unless they seem to be silent."""
+    from eos.doctor.check import not_told, unknown
+    from eos.doctor.checkup import checkup
+    from eos.doctor.doctor import NotAsked
+    from eos.errors import NetworkError
+
+    about = "sinks and brokers"
+    if any(isinstance(error, NotAsked) for error in seen.failed.values()):
+        seen.checks.append(unknown(about, f"The sinks and brokers were not looked at. {_SILENCE}"))
+        return
+    try:
+        seen.checks += checkup(client, admin, namespace)
+    except NetworkError as error:
+        if not seen.looked:
+            raise
+        seen.checks.append(not_told(about, f"The state of the brokers and sinks is not known: {error}", error))
+
+
+def _print_json(seen: _Seen, found: list[Finding], *, leftovers: bool) -> None:
+    from eos.doctor.doctor import summary
+
+    told = {
+        "held_up": [summary(finding) for finding in found],
+        "younger": len(seen.held_up) - len(found),
+        "checks": [asdict(check) for check in seen.checks],
+    }
+    if leftovers:
+        told["removed"] = [asdict(leftover) for leftover in seen.removed]
+    print(json.dumps(told, indent=2))
+
+
+def _show(seen: _Seen, found: list[Finding], older_than: float, *, whole: bool) -> None:
+    if found:
+        _show_held_up(found)
+    _show_checks(seen.checks, whole=whole)
+    if seen.looked:
+        younger = len(seen.held_up) - len(found)
+        tell(_told_readers(len(seen.partitions), len(seen.failed), len(found), younger, older_than))
+    if seen.checks:
+        tell(_told_checks(seen.checks))
+
+
+def _exit(seen: _Seen, found: list[Finding]) -> None:
+    from eos.doctor.check import CheckVerdict
+
+    verdicts = {check.verdict for check in seen.checks}
     if found or CheckVerdict.CARE in verdicts:
         raise typer.Exit(FINDINGS)
     if CheckVerdict.UNKNOWN in verdicts:
