@@ -229,6 +229,17 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "batching": BATCHINGS,
 }
 
+_LEAST: Mapping[str, float] = {
+    "transaction_timeout_s": 1,
+    "max_in_flight_bytes": MIB,
+    "small_batch_rows": 0,
+    "attempts": 1,
+    "markers_kept": 1,
+    "request_timeout_s": 0.1,
+    "connect_timeout_s": 0.1,
+}
+"""{option: the least number}."""
+
 _OF_TRANSACTIONS = ("transaction_timeout_s", "markers_kept", "principal")
 
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
@@ -252,6 +263,21 @@ def _check_type(option: Field[object], value: object) -> None:
 
 
 def _check_values(options: SinkOptions) -> None:
+    _check_choices(options)
+    _check_numbers(options)
+    _check_connection(options)
+    _check_schema(options)
+    _check_callables(options)
+    where = options.control_namespace
+    if where is not None and not NAMESPACE.fullmatch(where):
+        raise InvalidInput(
+            f'control_namespace={where!r} is not a namespace. Give tenant and namespace, such as "public/control".'
+        )
+    check_properties(options.producer_properties, options.token, options.basic, options.oauth2)
+    options.control_topic  # noqa: B018  checks the sink's name
+
+
+def _check_choices(options: SinkOptions) -> None:
     for option, allowed in _CHOICES.items():
         value = getattr(options, option)
         if value not in allowed:
@@ -266,16 +292,10 @@ def _check_values(options: SinkOptions) -> None:
                     f"{option}= is about transactions, and guarantee={options.guarantee!r} has none. It would be "
                     "ignored. Leave it out."
                 )
-    least: dict[str, float] = {
-        "transaction_timeout_s": 1,
-        "max_in_flight_bytes": MIB,
-        "small_batch_rows": 0,
-        "attempts": 1,
-        "markers_kept": 1,
-        "request_timeout_s": 0.1,
-        "connect_timeout_s": 0.1,
-    }
-    for option, bound in least.items():
+
+
+def _check_numbers(options: SinkOptions) -> None:
+    for option, bound in _LEAST.items():
         value = getattr(options, option)
         if isinstance(value, float) and not math.isfinite(value):
             raise InvalidInput(f"{option}={value!r} must be a finite number. A wait without an end helps nothing.")
@@ -283,6 +303,9 @@ def _check_values(options: SinkOptions) -> None:
             raise InvalidInput(f"{option}={value!r} is too small. It must be at least {bound:g}.")
         if option.endswith("_s") and value > MOST_S:
             raise InvalidInput(f"{option}={value!r} is too large. It must be at most {MOST_S:g} seconds.")
+
+
+def _check_connection(options: SinkOptions) -> None:
     if not (options.token is None or isinstance(options.token, str) or callable(options.token)):
         raise InvalidInput(
             f'token= is {type(options.token).__name__}. It must be a str (a token or "file:PATH"), or a function that '
@@ -290,6 +313,9 @@ def _check_values(options: SinkOptions) -> None:
         )
     if (options.tls_certificate is None) != (options.tls_key is None):
         raise InvalidInput("tls_certificate= and tls_key= belong together. Give both or neither.")
+
+
+def _check_schema(options: SinkOptions) -> None:
     if options.register_schema is not None:
         if options.value_format not in ("json", "avro"):
             raise InvalidInput(
@@ -304,7 +330,9 @@ def _check_values(options: SinkOptions) -> None:
             )
     if options.ignore_null_fields is not None and options.value_format != "json":
         raise InvalidInput("ignore_null_fields= is about JSON. Give value_format='json' with it, or leave it out.")
-    check_properties(options.producer_properties, options.token, options.basic, options.oauth2)
+
+
+def _check_callables(options: SinkOptions) -> None:
     if not callable(options.observer):
         raise InvalidInput(
             f"observer= is {type(options.observer).__name__}, and can't be called. See eos.steps.Observer."
@@ -315,12 +343,6 @@ def _check_values(options: SinkOptions) -> None:
             f"metrics= is {type(options.metrics).__name__}, and can't be called, or holds what can't. Give a function "
             "that takes an eos.metrics.batch.FinishedBatch, or a list of such."
         )
-    where = options.control_namespace
-    if where is not None and not NAMESPACE.fullmatch(where):
-        raise InvalidInput(
-            f'control_namespace={where!r} is not a namespace. Give tenant and namespace, such as "public/control".'
-        )
-    options.control_topic  # noqa: B018  checks the sink's name
 
 
 def portable(token: Token | None) -> str | Provider | None:
