@@ -56,10 +56,12 @@ def tls_of(
     """Return how to trust and be trusted. Args: as of `Tls`; what the names of these options begin with.
 
     Raises:
-        InvalidInput: a certificate or a key is given as a text in place of a path.
+        InvalidInput: a certificate or a key is given as a text in place of a path, or one of them without the other.
     """
     for option, path in (("tls_trust_certs", trust_certs), ("tls_certificate", certificate), ("tls_key", key)):
         check_path(f"{prefix}{option}", path)
+    if (certificate is None) != (key is None):
+        raise InvalidInput(f"{prefix}tls_certificate and {prefix}tls_key belong together. Give both or neither.")
     return Tls(trust_certs, verify_hostname, certificate, key)
 
 

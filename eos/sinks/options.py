@@ -115,8 +115,8 @@ class SinkOptions:
         """Return how to reach the cluster with these options.
 
         Raises InvalidInput for a service URL that is not a text, for two ways to authenticate, for a function that
-        can't be pickled, for a secret in place of a path, for a user in the service URL, and for a TLS option where
-        neither the service URL nor `admin_url` asks for TLS.
+        can't be pickled, for a secret in place of a path, for half of a client certificate, for a user in the service
+        URL, and for a TLS option where neither the service URL nor `admin_url` asks for TLS.
         """
         if not isinstance(service_url, str):
             raise InvalidInput(
@@ -265,7 +265,6 @@ def _check_type(option: Field[object], value: object) -> None:
 def _check_values(options: SinkOptions) -> None:
     _check_choices(options)
     _check_numbers(options)
-    _check_connection(options)
     _check_schema(options)
     _check_callables(options)
     where = options.control_namespace
@@ -305,16 +304,6 @@ def _check_numbers(options: SinkOptions) -> None:
             raise InvalidInput(f"{option}={value!r} is too large. It must be at most {MOST_S:g} seconds.")
 
 
-def _check_connection(options: SinkOptions) -> None:
-    if not (options.token is None or isinstance(options.token, str) or callable(options.token)):
-        raise InvalidInput(
-            f'token= is {type(options.token).__name__}. It must be a str (a token or "file:PATH"), or a function that '
-            "returns a token."
-        )
-    if (options.tls_certificate is None) != (options.tls_key is None):
-        raise InvalidInput("tls_certificate= and tls_key= belong together. Give both or neither.")
-
-
 def _check_schema(options: SinkOptions) -> None:
     if options.register_schema is not None:
         if options.value_format not in ("json", "avro"):
@@ -333,6 +322,11 @@ def _check_schema(options: SinkOptions) -> None:
 
 
 def _check_callables(options: SinkOptions) -> None:
+    if not (options.token is None or isinstance(options.token, str) or callable(options.token)):
+        raise InvalidInput(
+            f'token= is {type(options.token).__name__}. It must be a str (a token or "file:PATH"), or a function that '
+            "returns a token."
+        )
     if not callable(options.observer):
         raise InvalidInput(
             f"observer= is {type(options.observer).__name__}, and can't be called. See eos.steps.Observer."

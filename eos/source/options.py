@@ -231,10 +231,8 @@ def _bookie_addresses(text: str | None) -> tuple[tuple[str, str], ...]:
 def _bookie_tls(wanted: bool, given: Tls) -> Tls | None:
     """Return how TLS with bookies goes; None for none. Args: whether `bookie.tls` is true; what `bookie.tls_…` say.
 
-    Raises InvalidInput for half of a client certificate, and for what has no effect without TLS.
+    Raises InvalidInput for what has no effect without TLS.
     """
-    if (given.certificate is None) != (given.key is None):
-        raise InvalidInput("bookie.tls_certificate and bookie.tls_key belong together. Give both or neither.")
     if not wanted and given != Tls():
         raise InvalidInput(
             "the options bookie.tls_… have no effect without TLS, and bookie.tls is not true. Connections to bookies "
@@ -287,8 +285,6 @@ def _cluster(read: _Read) -> Cluster:
         raise InvalidInput('the Pulsar source needs service.url, such as "pulsar://localhost:6650".')
     addresses(service_url)
     tls = read.tls()
-    if (tls.certificate is None) != (tls.key is None):
-        raise InvalidInput("tls_certificate and tls_key belong together. Give both or neither.")
     refuse_tls_in_vain(tls, service_url, read.text("admin.url"))
     return Cluster(
         service_url=service_url,

@@ -47,6 +47,8 @@ def test_the_defaults_are_those_that_are_documented() -> None:
         ({"token": lambda: "t", "oauth2": {}}, "token and oauth2 are 2 ways"),
         ({"oauth2": {"issuer": "x"}}, "oauth2 has no option 'issuer'"),
         ({"oauth2": 7}, "oauth2 is not a JSON object"),
+        ({"tls_certificate": "c.pem"}, "tls_certificate and tls_key belong together"),
+        ({"tls_key": "k.pem"}, "tls_certificate and tls_key belong together"),
     ],
 )
 def test_a_wrong_way_to_authenticate_is_refused_with_the_call(given: dict[str, Any], words: str) -> None:
@@ -91,8 +93,6 @@ def test_secrets_are_in_no_repr() -> None:
         ({"token": b"s3cr3t"}, "^token= is bytes. It must be a str"),
         ({"basic": b"s3cr3t"}, r"^basic= is bytes. It must be str \| None"),
         ({"name": None}, "name=None is NoneType. It must be str"),
-        ({"tls_certificate": "c.pem"}, "tls_certificate= and tls_key= belong together"),
-        ({"tls_key": "k.pem"}, "tls_certificate= and tls_key= belong together"),
         ({"ignore_null_fields": True}, "ignore_null_fields= is about JSON. Give value_format='json' with it"),
         ({"register_schema": "R"}, "register_schema= is about the schema of columns. Give value_format='json' or"),
         ({"register_schema": "R", "value_format": "protobuf"}, "register_schema= is about the schema of columns"),
