@@ -1,15 +1,19 @@
-"""The jar's view of a tree of names: its files, and the ledgers that they are in. One question, one answer."""
+"""The jar's view of a tree of names: its files, and the ledgers that they are in. A question is about many of them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 
 from statestore.bk.address import BkAddress
+from statestore.errors import NotFound
 from statestore.hadoop.file_systems import Hadoop
 
 NO_LEDGER = -1
+_AT_ONCE = 10_000  # files of one answer, some 3 MB: for those of a large checkpoint the JVM would lack memory
 _SAVEPOINT = "s-"  # what the name of a savepoint's reference begins with
 
 
@@ -90,9 +94,28 @@ def files(hadoop: Hadoop, address: BkAddress) -> dict[str, FileRecord]:
     Raises:
         NotFound: nothing is there.
     """
-    with hadoop.explained(address.uri):
-        said = hadoop.jvm.eos.bk.Look.files(hadoop.file_system(address.uri), address.path)
-    return {one["path"]: FileRecord(**one) for one in json.loads(said)}
+    return records(hadoop, address, _below(hadoop, address.uri))
+
+
+def records(hadoop: Hadoop, address: BkAddress, paths: Iterable[str]) -> dict[str, FileRecord]:
+    """Return the files among these paths of the tree that an address lies in, by path."""
+    found: dict[str, FileRecord] = {}
+    left = iter(paths)
+    while some := list(islice(left, _AT_ONCE)):
+        with hadoop.explained(address.uri):
+            said = hadoop.jvm.eos.bk.Look.files(hadoop.file_system(address.uri), json.dumps(some))
+        found |= {one["path"]: FileRecord(**one) for one in json.loads(said)}
+    return found
+
+
+def _below(hadoop: Hadoop, uri: str) -> Iterator[str]:
+    """Yield the path of each file at or below an address."""
+    for status in hadoop.list(uri):
+        if not status.is_directory:
+            yield status.path
+            continue
+        with suppress(NotFound):  # it went meanwhile
+            yield from _below(hadoop, status.uri)
 
 
 def ledgers(hadoop: Hadoop, address: BkAddress, ids: Iterable[int] | None = None) -> dict[int, BkLedger]:

@@ -119,8 +119,8 @@ def _replicas(
         with hadoop.explained(f"ledger {ledger}"):
             return str(hadoop.jvm.eos.bk.Maintenance.replicas(fs, ledger, first, last))
 
-    there = tree.files(hadoop, address)
-    records = {path: there[at] for path in found.files if (at := address.at(path).path) in there}
+    places = {address.at(path).path: path for path in found.files}
+    records = {places[at]: record for at, record in tree.records(hadoop, address, places).items()}
     known = tree.ledgers(hadoop, address, {record.ledger for record in records.values()} - {NO_LEDGER})
     sealed = {ledger.id for ledger in known.values() if ledger.sealed}
     copies, bad, lost = check_copies(records, sealed.__contains__, ask, progress)

@@ -1,11 +1,8 @@
 package eos.bk;
 
 import com.google.common.collect.Lists;
-import eos.bk.Names.Status;
 import eos.bk.Zk.Node;
-import java.io.FileNotFoundException;
 import java.io.IOException;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -16,7 +13,7 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
-/** What Python asks to see, as JSON in one answer: a call for each name would take a round trip each. */
+/** What Python asks to see, as JSON, of many names in one answer: a call for each would take a round trip each. */
 public final class Look {
     private static final int AT_ONCE = 500;
 
@@ -57,9 +54,11 @@ public final class Look {
         return Json.write(found);
     }
 
-    /** The records of all files at or below a path. Not a cut: files may come and go meanwhile. */
-    public static String files(FileSystem fs, String path) throws IOException {
-        return Json.write(files(Maintenance.client(fs).names, path).stream()
+    /** The records of those that are files of a JSON list of paths. */
+    public static String files(FileSystem fs, String paths) throws IOException {
+        List<String> wanted = Arrays.asList(Json.MAPPER.readValue(paths, String[].class));
+        return Json.write(Maintenance.client(fs).names.find(wanted).stream()
+                .filter(status -> status != null && !status.isDirectory())
                 .map(status -> {
                     FileEntry file = status.file();
                     return new File(
@@ -75,28 +74,6 @@ public final class Look {
                             status.mtime());
                 })
                 .toList());
-    }
-
-    /** All files at or below the path, directory by directory; not a cut: files may come and go meanwhile. */
-    static List<Status> files(Names names, String path) throws IOException {
-        Status top = names.find(path);
-        if (top == null) {
-            throw new FileNotFoundException(path + " does not exist");
-        }
-        var files = new ArrayList<Status>();
-        var directories = new ArrayDeque<Status>();
-        for (Status at = top; at != null; at = directories.poll()) {
-            if (!at.isDirectory()) {
-                files.add(at);
-                continue;
-            }
-            try {
-                directories.addAll(names.list(at.path()));
-            } catch (FileNotFoundException e) {
-                continue; // It went meanwhile.
-            }
-        }
-        return files;
     }
 
     /** Ledgers that are registered, by a JSON list of their ids; an empty one asks for all. */

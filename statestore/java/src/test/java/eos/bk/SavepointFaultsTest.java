@@ -166,7 +166,7 @@ class SavepointFaultsTest {
                 assertEquals(
                         isAll, names.find("/deep/new/metadata").file().length() > 0, what + ": else Spark refuses it");
                 if (names.find("/deep/new/commits/0") != null) {
-                    assertEquals(FILES.size(), Look.files(names, "/deep/new").size(), what + ": a commit comes late");
+                    assertEquals(FILES.size(), TestTree.filesBelow(names, "/deep/new"), what + ": a commit comes late");
                 }
             }
             if (!isAll) {

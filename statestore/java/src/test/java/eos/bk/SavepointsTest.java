@@ -77,7 +77,7 @@ class SavepointsTest extends SavepointFixture {
         for (var file : FILES.entrySet()) {
             assertArrayEquals(file.getValue(), read(client, target + "/" + file.getKey()), file.getKey());
         }
-        assertEquals(FILES.size(), Look.files(client.names, target).size());
+        assertEquals(FILES.size(), TestTree.filesBelow(client.names, target));
     }
 
     static void refused(Kind kind, String words, Executable executable) {

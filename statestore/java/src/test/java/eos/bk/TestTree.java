@@ -125,6 +125,14 @@ final class TestTree implements AutoCloseable {
         }
     }
 
+    static int filesBelow(Names names, String directory) throws IOException {
+        int files = 0;
+        for (var status : names.list(directory)) {
+            files += status.isDirectory() ? filesBelow(names, status.path()) : 1;
+        }
+        return files;
+    }
+
     /** Ends a session as ZooKeeper does when nothing is heard of it. */
     static void expire(ZooKeeper zk) throws Exception {
         var thief = new ZooKeeper(TestCluster.address(), 10_000, event -> {}, zk.getSessionId(), zk.getSessionPasswd());
