@@ -158,14 +158,14 @@ final class Client {
     }
 
     private Session connectPatiently(long hopelessMs) throws IOException {
-        for (long deadline = System.currentTimeMillis() + settings.patienceMs; ; ) {
+        for (var patience = new Patience(settings.patienceMs); ; ) {
             try {
                 return begin(hopelessMs);
             } catch (IOException e) {
                 // Lost again while starting, as during an election of ZooKeeper's leader.
                 boolean lost = e.getCause() instanceof KeeperException.ConnectionLossException
                         || e.getCause() instanceof KeeperException.SessionExpiredException;
-                if (!lost || System.currentTimeMillis() > deadline) {
+                if (!lost || patience.isOver()) {
                     throw e;
                 }
             }
@@ -194,11 +194,10 @@ final class Client {
                     settings.zkConfig);
             try {
                 settings.security.introduce(ours);
-                long now = System.currentTimeMillis();
-                long deadline = now + settings.patienceMs;
-                long hopeless = now + hopelessMs;
+                var patience = new Patience(settings.patienceMs);
+                var hope = new Patience(hopelessMs);
                 for (int looks = 0;
-                        !connected.isDone() && now < deadline && !(now >= hopeless && isHopeless());
+                        !connected.isDone() && !patience.isOver() && !(hope.isOver() && isHopeless());
                         looks++) {
                     CompletableFuture.anyOf(connected, closing)
                             .completeOnTimeout(null, CONNECT_MS, TimeUnit.MILLISECONDS)
@@ -207,7 +206,6 @@ final class Client {
                     if (!connected.isDone() && looks % LOOKS_PER_HANDSHAKE == 0) {
                         mustUnderstand(tls);
                     }
-                    now = System.currentTimeMillis();
                 }
                 if (!connected.isDone()) {
                     throw new IOException("No ZooKeeper answers at " + settings.zkServers + ": " + advice());

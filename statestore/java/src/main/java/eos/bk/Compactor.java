@@ -25,22 +25,23 @@ final class Compactor {
         this.client = client;
     }
 
-    void compact() throws IOException {
+    /** {@code now}: when the round began, by ZooKeeper's clock. */
+    void compact(long now) throws IOException {
         for (long ledger : client.names.ledgers()) {
             try {
-                compact(ledger);
+                compact(ledger, now);
             } catch (IOException e) {
                 LOG.warn("Ledger {} can't be compacted now: {}", ledger, e.getMessage());
             }
         }
     }
 
-    private void compact(long ledger) throws IOException {
+    private void compact(long ledger, long now) throws IOException {
         Node node = client.zk.node(client.names.ledger(ledger));
         if (node == null || !LedgerState.decode(node.data()).sealed()) {
             return;
         }
-        List<Status> files = filesOf(ledger);
+        List<Status> files = filesOf(ledger, now);
         long live = files.stream().mapToLong(status -> status.file().length()).sum();
         LedgerMetadata metadata = files.isEmpty() ? null : Ledgers.metadata(client.session(), ledger);
         if (metadata == null || live >= client.settings.compactBelow * metadata.getLength()) {
@@ -60,7 +61,7 @@ final class Compactor {
     }
 
     /** The ledger's files; none when it is to be left alone. */
-    private List<Status> filesOf(long ledger) throws IOException {
+    private List<Status> filesOf(long ledger, long now) throws IOException {
         var files = new ArrayList<Status>();
         List<String> references = client.zk.children(client.names.ledger(ledger));
         for (String write : references == null ? List.<String>of() : references) {
@@ -68,8 +69,7 @@ final class Compactor {
             if (reference == null) {
                 continue;
             }
-            if (write.startsWith("s-")
-                    || System.currentTimeMillis() - reference.stat().getMtime() < client.settings.graceMs) {
+            if (write.startsWith("s-") || now - reference.stat().getMtime() < client.settings.graceMs) {
                 return List.of();
             }
             Status status = client.names.find(Names.referencedPath(reference.data()));

@@ -210,7 +210,7 @@ final class Ledgers {
      */
     int read(String path, FileEntry file, long first, long last, byte[] into) throws IOException {
         FileEntry now = file;
-        long begunMs = UnreadEntries.nowMs();
+        long begunMs = Patience.nowMs();
         for (int attempt = 1; ; attempt++) {
             long shift = now.first() - file.first();
             try {

@@ -32,15 +32,16 @@ final class Packs {
     private static final class Pack {
         final Session session;
         final WriteHandle handle;
-        final long opened = System.currentTimeMillis();
+        final Patience age;
         long bytes;
         int files;
         int users;
         boolean retired;
 
-        Pack(Session session, WriteHandle handle) {
+        Pack(Session session, WriteHandle handle, long longestMs) {
             this.session = session;
             this.handle = handle;
+            age = new Patience(longestMs);
         }
     }
 
@@ -124,7 +125,7 @@ final class Packs {
             pack = null;
         }
         if (pack == null) {
-            pack = new Pack(session, client.ledgers.create(session));
+            pack = new Pack(session, client.ledgers.create(session), client.settings.packAgeMs);
             current.put(kind, pack);
         }
         pack.users++;
@@ -135,9 +136,7 @@ final class Packs {
 
     private boolean isFull(Pack pack) {
         Settings settings = client.settings;
-        return pack.bytes >= settings.packBytes
-                || pack.files >= settings.packFiles
-                || System.currentTimeMillis() - pack.opened >= settings.packAgeMs;
+        return pack.bytes >= settings.packBytes || pack.files >= settings.packFiles || pack.age.isOver();
     }
 
     private synchronized void leave(Pack pack) {

@@ -141,7 +141,7 @@ final class Session {
      */
     private void awaitAnswers(BookKeeper made) {
         var bookies = made.getClientCtx().getBookieClient();
-        for (long deadline = System.currentTimeMillis() + ANSWERS_MS; System.currentTimeMillis() < deadline; ) {
+        for (var patience = new Patience(ANSWERS_MS); !patience.isOver(); ) {
             if (written.stream().allMatch(bookie -> bookies.getNumPendingRequests(bookie, 0) == 0)) {
                 return;
             }

@@ -60,17 +60,18 @@ final class Sweeper {
         }
         var freed = new ArrayList<Long>();
         try {
+            long now = now(lock);
             for (String id : zk.part("/del")) {
                 unlessRefused("deletion " + id, left, () -> finishDeletion(session, Long.parseLong(id), freed));
             }
             for (String process : zk.part("/w")) {
-                unlessRefused("writer " + process, left, () -> buryWriter(process));
+                unlessRefused("writer " + process, left, () -> buryWriter(process, now));
             }
             for (long ledger : names.ledgers()) {
-                unlessRefused("ledger " + ledger, left, () -> sweepLedger(session, ledger, freed));
+                unlessRefused("ledger " + ledger, left, () -> sweepLedger(session, ledger, now, freed));
             }
             if (thorough) {
-                client.compactor.compact();
+                client.compactor.compact(now);
                 // A writer died between making a ledger and registering it. Once buried it can't register any more.
                 for (long ledger : orphans("", left)) {
                     unlessRefused("ledger " + ledger, left, () -> delete(session, ledger, freed));
@@ -88,6 +89,18 @@ final class Sweeper {
     private boolean isHeld(String lock) throws IOException {
         Stat stat = zk.stat(lock);
         return stat != null && stat.getEphemeralOwner() == client.session().zk().getSessionId();
+    }
+
+    /**
+     * When the round began, by ZooKeeper's clock, as the times of all znodes are: machines whose clocks differ sweep one
+     * tree in turn.
+     */
+    private long now(String lock) throws IOException {
+        Stat stat = zk.stat(lock);
+        if (stat == null) {
+            throw new IOException("The session that held the lock of the sweeper has ended");
+        }
+        return stat.getCtime();
     }
 
     private interface Task {
@@ -111,7 +124,7 @@ final class Sweeper {
     }
 
     /** A writer without its ephemeral child is gone for good; after the grace time it can't register ledgers either. */
-    private void buryWriter(String process) throws IOException {
+    private void buryWriter(String process, long now) throws IOException {
         String path = root + "/w/" + process;
         Node node = zk.node(path);
         if (node == null || node.stat().getNumChildren() > 0) {
@@ -120,17 +133,17 @@ final class Sweeper {
         int version = node.stat().getVersion();
         var mark = new String(node.data(), StandardCharsets.UTF_8);
         if (mark.isEmpty()) {
-            mark = Long.toString(System.currentTimeMillis());
+            mark = Long.toString(now);
             if (!attempt(Op.setData(path, mark.getBytes(StandardCharsets.UTF_8), version++))) {
                 return;
             }
         }
-        if (isOver(Long.parseLong(mark))) {
+        if (isOver(Long.parseLong(mark), now)) {
             attempt(Op.delete(path, version));
         }
     }
 
-    private void sweepLedger(Session session, long ledger, List<Long> freed) throws IOException {
+    private void sweepLedger(Session session, long ledger, long now, List<Long> freed) throws IOException {
         String path = names.ledger(ledger);
         Node node = zk.node(path);
         LedgerState state = node == null ? null : LedgerState.decode(node.data());
@@ -154,13 +167,13 @@ final class Sweeper {
             return;
         }
         int version = node.stat().getVersion();
-        if (state.idleAt() != node.stat().getCversion()) {
-            state = state.idle(System.currentTimeMillis(), node.stat().getCversion());
+        if (state.idleAt() != node.stat().getCversion() || state.idleSince() > now) {
+            state = state.idle(now, node.stat().getCversion());
             if (!attempt(Op.setData(path, state.encode(), version++))) {
                 return;
             }
         }
-        if (isOver(state.idleSince())
+        if (isOver(state.idleSince(), now)
                 && attempt(
                         Op.delete(path, version),
                         Op.create(
@@ -169,8 +182,8 @@ final class Sweeper {
         }
     }
 
-    private boolean isOver(long since) {
-        return System.currentTimeMillis() - since >= client.settings.graceMs;
+    private boolean isOver(long since, long now) {
+        return now - since >= client.settings.graceMs;
     }
 
     private void finishDeletion(Session session, long ledger, List<Long> freed) throws IOException {

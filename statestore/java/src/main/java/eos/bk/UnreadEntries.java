@@ -5,7 +5,6 @@ import eos.bk.Ledgers.BookKeeperException;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.apache.bookkeeper.net.BookieId;
 import org.apache.hadoop.security.AccessControlException;
@@ -34,10 +33,6 @@ final class UnreadEntries {
         absences = new Absences(client.settings.patienceMs);
     }
 
-    static long nowMs() {
-        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
-    }
-
     /** What had to be waited for was read. */
     void areRead() {
         absences.forget();
@@ -47,7 +42,7 @@ final class UnreadEntries {
      * Waits a moment before the next attempt to read entries, where one may help.
      *
      * @param attempt how many there were
-     * @param begunMs when the first was begun, see {@link #nowMs}
+     * @param begunMs when the first was begun, see {@link Patience#nowMs}
      * @param answer to the last
      * @throws AccessControlException the bookies refuse this client
      * @throws InterruptedIOException the thread was interrupted; the flag is kept
@@ -76,7 +71,7 @@ final class UnreadEntries {
         } catch (IOException e) {
             answer.addSuppressed(e);
         }
-        long nowMs = nowMs();
+        long nowMs = Patience.nowMs();
         boolean mayHelp = absences.mayEnd(said, nowMs)
                 ? nowMs - begunMs < client.settings.patienceMs
                         && BookieTls.refusals().isEmpty()

@@ -125,14 +125,14 @@ final class Zk {
     }
 
     private <T> T read(Request<T> request) throws IOException {
-        for (long deadline = System.currentTimeMillis() + patienceMs; ; ) {
+        for (var patience = new Patience(patienceMs); ; ) {
             ZooKeeper zk = source.get();
             try {
                 return Zk.<T, KeeperException>uninterrupted(() -> request.send(zk));
             } catch (KeeperException.NoNodeException e) {
                 return null;
             } catch (KeeperException e) {
-                goOn(deadline, e);
+                goOn(patience, e);
             }
         }
     }
@@ -144,7 +144,7 @@ final class Zk {
      */
     boolean write(List<Op> ops, Trace trace) throws IOException {
         boolean unanswered = false;
-        for (long deadline = System.currentTimeMillis() + patienceMs; ; ) {
+        for (var patience = new Patience(patienceMs); ; ) {
             var answer = new CompletableFuture<Void>();
             connected(unanswered).multi(ops, (rc, path, context, results) -> settle(answer, rc, path), null);
             try {
@@ -161,7 +161,7 @@ final class Zk {
                 if (e.code() == Code.CONNECTIONLOSS) {
                     mustNotBeTooLarge(ops, e);
                 }
-                goOn(deadline, e);
+                goOn(patience, e);
             }
         }
     }
@@ -208,11 +208,11 @@ final class Zk {
         return new IOException("ZooKeeper was lost during a write, and it isn't known whether it happened", e);
     }
 
-    private void goOn(long deadline, KeeperException e) throws IOException {
+    private void goOn(Patience patience, KeeperException e) throws IOException {
         if (!UNANSWERED.contains(e.code())) {
             throw refused(e, principal);
         }
-        if (System.currentTimeMillis() > deadline) {
+        if (patience.isOver()) {
             throw new IOException("ZooKeeper gave no answer for too long", e);
         }
         pause(PAUSE_MS);

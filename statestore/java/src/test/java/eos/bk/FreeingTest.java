@@ -14,6 +14,8 @@ import java.util.Arrays;
 import java.util.List;
 import org.apache.zookeeper.Op;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Which ledgers are freed, and which are not, as long as a file, a reader or a writer needs them. */
 class FreeingTest extends OwnRoot {
@@ -42,6 +44,30 @@ class FreeingTest extends OwnRoot {
         try (var in = new BkInputStream(client, "/d/gone", file)) {
             assertArrayEquals(random(2 << 20), in.readAllBytes());
         }
+    }
+
+    /** Of a sweeper before this one, whose machine had a clock of its own: it could be years ahead, or just now set. */
+    @ParameterizedTest
+    @ValueSource(longs = {-3_600_000, 3_600_000, 100L * 365 * 24 * 3_600_000})
+    void theGraceTimeOfALedgerWithAnotherClocksMarkEndsByZooKeepersClock(long aheadMs) throws Exception {
+        write("/d/gone", random(2 << 20));
+        long ledger = ledgerOf("/d/gone");
+        client.names.delete("/d/gone", false);
+        conf.setInt("fs.bk.grace.ms", 3_600_000);
+        var patient = another();
+        patient.sweeper.sweep(false);
+        assertTrue(isRegistered(ledger), "the first round marks it");
+        var node = client.zk.node(client.names.ledger(ledger));
+        LedgerState state = LedgerState.decode(node.data());
+        long marked = state.idleSince();
+        assertTrue(Math.abs(marked - node.stat().getMtime()) < 60_000, "by ZooKeeper's clock");
+        byte[] other = state.idle(marked + aheadMs, state.idleAt()).encode();
+        client.zk.write(List.of(Op.setData(client.names.ledger(ledger), other, -1)), () -> true);
+        patient.sweeper.sweep(false);
+        patient.close();
+        assertEquals(aheadMs > 0, isRegistered(ledger));
+        client.sweeper.sweep(false);
+        assertFalse(isRegistered(ledger), "its grace time counts from a round that has happened");
     }
 
     @Test
@@ -100,7 +126,7 @@ class FreeingTest extends OwnRoot {
             client.names.delete("/d/" + i, false);
         }
         retirePacks();
-        client.compactor.compact();
+        client.compactor.compact(System.currentTimeMillis());
         assertNotEquals(pack, ledgerOf("/d/0"));
         client.sweeper.sweep(false);
         assertFalse(isRegistered(pack));
@@ -126,7 +152,7 @@ class FreeingTest extends OwnRoot {
         }
         small.packs.close();
         write("/d/other", random(100));
-        client.compactor.compact();
+        client.compactor.compact(System.currentTimeMillis());
         client.sweeper.sweep(false);
         byte[] rest = open.readAllBytes();
         assertArrayEquals(Arrays.copyOfRange(random(100), 1, 100), rest);

@@ -190,7 +190,7 @@ class MaintenanceTest {
             fs.delete(new Path("/" + i), false);
         }
         client.packs.close();
-        client.compactor.compact();
+        client.compactor.compact(System.currentTimeMillis());
         assertEquals("w-1~", client.names.find("/again").file().write());
         assertEquals(published, mtime("/again"), "compacted");
         fs.rename(new Path("/again"), new Path("/last"));

@@ -101,7 +101,7 @@ class SessionEndsTest {
         mustSayThatTheTreeIsGone(() -> survivor.sweeper.sweep(false));
         ZKUtil.deleteRecursive(survivor.session().zk(), survivor.settings.root);
         mustSayThatTheTreeIsGone(() -> survivor.sweeper.sweep(true));
-        mustSayThatTheTreeIsGone(() -> survivor.compactor.compact());
+        mustSayThatTheTreeIsGone(() -> survivor.compactor.compact(System.currentTimeMillis()));
         mustSayThatTheTreeIsGone(() -> new Savepoints(survivor, 10).all());
     }
 
