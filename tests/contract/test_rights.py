@@ -146,6 +146,37 @@ def test_the_control_topic_is_made_by_a_role_that_has_both_rights_on_the_namespa
         write_a_batch(client, role, topic)
 
 
+def test_a_writer_without_transactions_needs_to_produce_and_nothing_else(guarded: Guarded, role: str) -> None:
+    topic = guarded.make(f"{role}-rows")
+    guarded.grant(role, topic, PRODUCE)
+    with guarded.client(role) as client:
+        client.connect()
+        assert client.partitions(topic) == 0
+        assert client.schema(topic) is None
+        with client.producer(topic) as producer:
+            assert isinstance(producer.send_record(b"row", None), MessageId)
+
+
+def test_topics_are_made_and_deleted_by_administrators_and_subscriptions_by_those_who_consume(
+    guarded: Guarded, role: str
+) -> None:
+    topic, made = guarded.make(f"{role}-rows"), f"{BASE}/{role}-made"
+    guarded.grant(role, "public/default", BOTH)
+    with guarded.client(role) as client:
+        client.subscription(topic, role, initial="earliest").close()
+    with Admin(guarded.broker.admin_url, guarded.credentials(role)) as theirs:
+        with pytest.raises(Refused, match="Unauthorized"):
+            theirs.create(made, 0)
+        with pytest.raises(Refused, match="Unauthorized"):
+            theirs.create(made, 2)
+        with pytest.raises(Refused, match="Unauthorized"):
+            theirs.delete(topic)
+        theirs.unsubscribe(topic, role)
+        guarded.make_administrator(role)
+        theirs.create(made, 2)
+        theirs.delete(topic)
+
+
 def test_a_source_needs_to_consume_and_a_pattern_the_namespace(guarded: Guarded, role: str) -> None:
     topic = guarded.make(f"{role}-rows")
     with guarded.client("admin") as admin, admin.producer(topic) as producer:
