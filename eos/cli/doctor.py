@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eos.cli.connection import ConnectionOptions, Namespace, connecting
+from eos.cli.connection import ConnectionOptions, connecting
 from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
+from eos.commit.control_topic import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from eos.doctor.check import Check
@@ -29,7 +30,13 @@ _SILENCE = (
 def doctor(
     to: ConnectionOptions,
     topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all of the namespace.")] = None,
-    namespace: Namespace = "public/default",
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            help="tenant/namespace of the topics, or with --sink of its control topic. Default public/default, with "
+            "--preflight that of the TOPICS."
+        ),
+    ] = None,
     older_than: Annotated[float, typer.Option(help="Pass over transactions that are open for fewer seconds.")] = 60.0,
     heal: Annotated[bool, typer.Option("--heal", help="Free frozen partitions.")] = False,
     accept_loss: Annotated[
@@ -75,11 +82,14 @@ def doctor(
         raise InvalidInput("--accept-loss says how far --heal may go. Nothing was healed. Give --heal too, or neither")
     if not older_than >= 0:
         raise InvalidInput(f"--older-than {older_than:g} is not a number of seconds. Give 0 or more")
+    named = [full_name(topic) for topic in topics or ()]
+    if namespace is None:
+        namespace = _namespace_of(named, sink) if preflight else DEFAULT_NAMESPACE
     check_namespace(namespace)
     seen = _Seen()
     with to.needed_admin() as admin, Client(to.cluster) as client:
         if preflight:
-            seen.checks += job_needs(client, admin, namespace, sink, [full_name(topic) for topic in topics or ()])
+            seen.checks += job_needs(client, admin, namespace, sink, named)
         else:
             alone = bool(topics or readers or heal or leftovers)
             one = Doctor(client, admin, log_namespaces=(namespace,), note=tell)
@@ -97,6 +107,24 @@ def doctor(
     else:
         _show(seen, found, older_than, whole=preflight)
     _exit(seen, found)
+
+
+def _namespace_of(topics: list[str], sink: str | None) -> str:
+    """Return the namespace of the topics of a job, where a sink has its control topic unless it is told another one.
+
+    Raises InvalidInput where they have several, and the control topic of a sink is to be looked at.
+    """
+    from eos.errors import InvalidInput
+    from eos.pulsar.protocol.topics import namespace_of
+
+    namespaces = sorted({namespace_of(topic) for topic in topics})
+    if len(namespaces) > 1 and sink is not None:
+        raise InvalidInput(
+            f"The topics are in {' and '.join(namespaces)}, and the control topic of the sink {sink} is in one "
+            "namespace. Nothing was looked at. Give it with --namespace. It is the sink's control_namespace=, or else "
+            f"that of its topic=. For a sink with neither it is {DEFAULT_NAMESPACE}"
+        )
+    return namespaces[0] if namespaces else DEFAULT_NAMESPACE
 
 
 @dataclass

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from eos.doctor.check import good
+from eos.doctor.check import Check, good
 from eos.doctor.doctor import Doctor, Finding
-from eos.errors import NetworkError, Refused, Unanswered, Unreachable
+from eos.errors import InvalidInput, NetworkError, Refused, Unanswered, Unreachable
 from eos.pulsar.net.transaction_stats import Buffer
 from eos.pulsar.wire.message_id import MessageId
 from tests.unit.doctor.cluster import BEGINS, HELD, INTENT, LOG, ROWS, FakeAdmin, FakeClient, run
@@ -187,3 +187,37 @@ def test_a_partition_that_answers_shows_that_its_broker_does_not_hang(monkeypatc
     admin.failing, admin.error = tuple(f"{ROWS}-{number}" for number in range(0, 8, 2)), ERRORS[1]
     assert "4 of 8 partitions looked at" in asked(monkeypatch, admin, "--readers").output
     assert len(json.loads(asked(monkeypatch, admin, "--readers", "--json").stdout)["checks"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "namespace"),
+    [
+        (("orders-out",), "public/default"),
+        (("persistent://sales/eu/orders-out", "sales/eu/late"), "sales/eu"),
+        (("sales/eu/orders-out", "--namespace", "public/control"), "public/control"),
+        (("sales/eu/orders-out", "sales/us/orders-out", "--namespace", "sales/us"), "sales/us"),
+        ((), "public/default"),
+    ],
+)
+def test_a_preflight_check_looks_for_the_control_topic_where_the_sink_makes_it(
+    words: tuple[str, ...], namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = list[tuple[str, str]]()
+
+    def needs(client: object, admin: object, where: str, sink: str, topics: list[str]) -> list[Check]:
+        looked.append((where, sink))
+        return []
+
+    monkeypatch.setattr("eos.doctor.checkup.job_needs", needs)
+    done = asked(monkeypatch, FakeAdmin({}), "--preflight", "--sink", "orders", *words)
+    assert (done.exit_code, looked) == (0, [(namespace, "orders")]), done.output
+
+
+def test_a_preflight_check_does_not_guess_among_several_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eos.doctor.checkup.job_needs", lambda *needs: [good("clocks", f"Of {needs[2]}.")])
+    topics = ("sales/us/orders-out", "sales/eu/orders-out")
+    ended = asked(monkeypatch, FakeAdmin({}), "--preflight", "--sink", "orders", *topics)
+    assert isinstance(ended.exception, InvalidInput)
+    assert "in sales/eu and sales/us, and the control topic of the sink orders" in str(ended.exception)
+    read = asked(monkeypatch, FakeAdmin({}), "--preflight", *topics)
+    assert (read.exit_code, "Of sales/eu." in read.stdout) == (0, True), "a job that only reads has no control topic"
