@@ -105,7 +105,7 @@ def doctor(
     if as_json:
         _print_json(seen, found, leftovers=leftovers)
     else:
-        _show(seen, found, older_than, whole=preflight)
+        _show(seen, found, older_than, namespace, whole=preflight)
     _exit(seen, found)
 
 
@@ -220,11 +220,13 @@ def _print_json(seen: _Seen, found: list[Finding], *, leftovers: bool) -> None:
     print(json.dumps(told, indent=2))
 
 
-def _show(seen: _Seen, found: list[Finding], older_than: float, *, whole: bool) -> None:
+def _show(seen: _Seen, found: list[Finding], older_than: float, namespace: str, *, whole: bool) -> None:
     if found:
         _show_held_up(found)
     _show_checks(seen.checks, whole=whole)
-    if seen.looked:
+    if seen.looked and not seen.partitions:
+        tell(f"{namespace} has no topics, so no readers were looked at. --namespace names another namespace.")
+    elif seen.looked:
         younger = len(seen.held_up) - len(found)
         tell(_told_readers(len(seen.partitions), len(seen.failed), len(found), younger, older_than))
     if seen.checks:

@@ -66,6 +66,15 @@ def test_a_partition_that_does_not_tell_hides_no_other(
     assert "of 3 partitions looked at, none held up" in asked(monkeypatch, admin).output
 
 
+def test_an_empty_namespace_is_not_told_as_one_without_waiting_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = FakeAdmin({})
+    monkeypatch.setattr(admin, "topics", lambda namespace: ())
+    for words in ((), ("--readers",)):
+        done = asked(monkeypatch, admin, *words)
+        assert (done.exit_code, "none held up" in done.output) == (0, False), done.output
+        assert "public/default has no topics, so no readers were looked at." in done.output
+
+
 def test_none_is_called_free_where_none_was_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden() -> list[Any]:
         raise ERRORS[0]
