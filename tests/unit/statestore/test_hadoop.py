@@ -65,6 +65,17 @@ def test_a_zip_without_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         jar_path()
 
 
+_SOURCES = Path(__file__).parents[3] / "statestore" / "java" / "src" / "main" / "java"
+_TELL_THE_TIME = {"BkOutputStream", "Packs", "Savepoints"}
+"""They note when a file was written, or a savepoint begun. `Patience` counts waits, and ZooKeeper's times tell ages."""
+
+
+@pytest.mark.parametrize("file", sorted(_SOURCES.rglob("*.java")), ids=lambda file: str(file.stem))
+def test_nothing_in_it_waits_or_decides_by_the_clock_of_the_machine(file: Path) -> None:
+    """It jumps when NTP or an operator sets it."""
+    assert file.read_text().count("currentTimeMillis") == (file.stem in _TELL_THE_TIME)
+
+
 # ---- a JVM of one's own
 
 
