@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -11,7 +12,7 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     DataSourceWriter,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from eos.errors import InvalidInput
 from eos.option_names import CATALOG_QUESTION, VALUE_FORMAT, spelling_key
@@ -19,7 +20,7 @@ from eos.source.batch import FilteredReader, PulsarReader
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import ALL, all_with, checked
 from eos.source.options import SourceOptions, kind_of, parse_options
-from eos.source.value_schema import ValueSchema
+from eos.source.value_schema import ValueSchema, of_type
 from eos.spark.capabilities import Capability, require
 from eos.spark.pyspark_api import PUSHES_FILTERS, is_worker
 
@@ -142,14 +143,16 @@ class PulsarDataSource(DataSource):
         return for_reading(self.options)
 
     def _checked(self, schema: StructType, options: SourceOptions) -> ValueSchema | None:
-        shared = self._value_schema(options) if "value" in schema.fieldNames() else None
+        declared = schema["value"].dataType if "value" in schema.fieldNames() else None
+        shared = None if declared is None else self._value_schema(options, declared)
         typed = None if shared is None else shared.spark_type
         checked(schema, typed, keeps_damaged=options.on_damaged == "keep")
         return shared
 
-    def _value_schema(self, options: SourceOptions) -> ValueSchema | None:
+    def _value_schema(self, options: SourceOptions, declared: DataType | None = None) -> ValueSchema | None:
         if options.typed and self._shared is None:
-            self._shared = PulsarBrokers(options).value_schema()
+            choose = None if declared is None else partial(of_type, declared)
+            self._shared = PulsarBrokers(options).value_schema(choose)
         return self._shared
 
 

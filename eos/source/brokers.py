@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ from eos.source.unfinished_chunks import Unfinished
 if TYPE_CHECKING:
     from eos.pulsar.net.admin import Admin, EntryKind
     from eos.pulsar.net.subscription import Subscription
-    from eos.source.value_schema import ValueSchema
+    from eos.source.value_schema import Choose, ValueSchema
 
 log = logging.getLogger("eos.source")
 
@@ -343,14 +344,20 @@ class PulsarBrokers:
         """Return the newest version of a topic's schema, or the one that a message names; None where there is none."""
         return self._client.schema(topic, version)
 
-    def value_schema(self) -> ValueSchema:
-        """Return the schema that all selected topics share. Raises TopicMissing, InvalidInput."""
+    def value_schema(self, choose: Choose | None = None) -> ValueSchema:
+        """Return the schema that all selected topics share. Raises TopicMissing, InvalidInput.
+
+        Args: chooses a version of each topic's schema. Default: the newest one.
+        """
         from eos.source.value_schema import shared_schema  # it needs Spark, and rows can be looked at without
 
         # With failOnDataLoss=false a query goes on without a topic that it has read. A new one is refused by its plan.
         named = self._options.fail_on_data_loss
         topics = sorted({split_partition(topic)[0] for topic in self.topics(all_named=named)})
-        return shared_schema({topic: self.schema(topic) for topic in topics})
+        found = {topic: self.schema(topic) for topic in topics}
+        if choose is not None:
+            found = {topic: choose(newest, partial(self.schema, topic)) for topic, newest in found.items()}
+        return shared_schema(found)
 
     @contextmanager
     def retained(self, part: Range, name: str) -> Iterator[None]:

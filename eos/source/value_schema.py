@@ -1,6 +1,7 @@
 """Values typed by the topics' registered schema.
 
-The query reads by one schema: the newest one that its topics share when it is loaded. A message names the version that
+The query reads by one schema: the newest one that its topics share when it is loaded, or the newest one with the type
+that the query declares. A message names the version that
 it was written with, and is decoded by that one; where a topic evolves while the query runs, its new messages are
 resolved to the query's schema.
 """
@@ -8,6 +9,7 @@ resolved to the query's schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +31,9 @@ from eos.source.errors import UnreadableMessage, stored_at
 
 Lookup = Callable[[str, bytes], Registered | None]
 """Returns a version of a topic's schema, None where the registry has none."""
+
+Choose = Callable[[Registered | None, Callable[[bytes], Registered | None]], Registered | None]
+"""Chooses a version of a topic's schema. Args: its newest one, None where it has none; asks for a version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +73,33 @@ def shared_schema(schemas: Mapping[str, Registered | None]) -> ValueSchema:
         elif not same(shared.description, own.description):
             raise InvalidInput(
                 f"the topics have different schemas: {shared.registered} is {shared.description}, but {own.registered} "
-                f"is {own.description}. Read them by a query each, or as bytes, without valueFormat."
+                f"is {own.description}. Read them by a query each, or as bytes, without valueFormat. Or declare a type "
+                "that each of them has in one of its versions, by .schema(…)."
             )
     assert shared is not None
     return shared
+
+
+def of_type(
+    declared: DataType, newest: Registered | None, ask: Callable[[bytes], Registered | None]
+) -> Registered | None:
+    """Return the newest version of a topic's schema whose values have this type; the newest one where none has.
+
+    A query that declares its columns would else end at its next start, once the topic has a newer version.
+
+    Args: the type; the topic's newest version, None where it has none; asks for a version.
+    """
+    if newest is None or _has_type(newest, declared):
+        return newest
+    last = int.from_bytes(newest.version, "big", signed=True)  # -1 where the schema was deleted
+    older = (ask(number.to_bytes(8, "big")) for number in reversed(range(last)))
+    return next((one for one in older if one is not None and _has_type(one, declared)), newest)
+
+
+def _has_type(registered: Registered, declared: DataType) -> bool:
+    with suppress(InvalidInput):  # Spark has no counterpart
+        return ValueSchema(registered, described(registered)).spark_type == declared
+    return False
 
 
 def typed(topic: str, registered: Registered | None, *, must: bool = False) -> ValueSchema | None:

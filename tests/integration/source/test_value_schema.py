@@ -167,6 +167,24 @@ def test_each_message_is_read_by_the_version_that_it_was_written_with(
     ]
 
 
+def test_a_type_that_was_declared_before_the_schema_evolved_is_still_read(
+    spark: SparkSession, pulsar: Any, theirs: official.Client, make_topic: MakeTopic, make_stream: MakeStream
+) -> None:
+    """Else a compatible version of the schema would end the next start of each query that declares its columns."""
+    first = type("Evolving", (Record,), {"delay": Integer(required=True)})
+    second = type("Evolving", (Record,), {"delay": Integer(required=True), "gate": String(required_default=True)})
+    topic = make_topic("declared")
+    send(theirs, topic, AvroSchema(first), [first(delay=1)])
+    declared = "value struct<delay: int>"
+    stream = make_stream(topic=topic, valueFormat="schema")
+    assert [row.value for row in stream.run(declared)] == [Row(delay=1)]
+    send(theirs, topic, AvroSchema(second), [second(delay=2, gate="A1")])
+    assert [row.value for row in stream.run(declared)] == [Row(delay=2)]
+    given = {"service.url": pulsar.service_url, "valueFormat": "schema", "topic": topic}
+    rows = spark.read.format("pulsar").options(**given).schema(declared).load()
+    assert sorted(row.value.delay for row in rows.collect()) == [1, 2]
+
+
 def test_primitives_and_pairs(
     spark: SparkSession, pulsar: Any, ours: Client, theirs: official.Client, make_topic: MakeTopic, register: Register
 ) -> None:

@@ -121,6 +121,18 @@ def test_a_registered_schema_types_the_value(sql: Sql, register: Register) -> No
     assert sql.text("select value.a from {t}") == "7"
 
 
+def test_a_table_keeps_its_columns_while_its_schema_evolves(sql: Sql, register: Register) -> None:
+    topic, a, b = f"persistent://public/default/{sql.name}", '{"name": "a", "type": "int"}', '{"name": "b", "type": '
+    text = '{"type": "record", "name": "R", "fields": [%s]}'
+    register(topic, "AVRO", text % a)
+    table = sql.spark.table(sql.table)
+    sql(INSERT + "select named_struct('a', 7), 0")
+    register(topic, "AVRO", text % f'{a}, {b}["null", "int"], "default": null}}')
+    sql(INSERT + "select named_struct('a', 8, 'b', 9), 0")
+    assert sorted(row.value for row in table.select("value").collect()) == [Row(a=7), Row(a=8)]
+    assert sql.text("select sum(value.b) from {t}") == "9"
+
+
 def test_a_table_is_read_as_a_stream(sql: Sql, tmp_path: Path) -> None:
     sql(INSERT + "select binary('x'), 0 from range(5)")
     reader = sql.spark.readStream.option("subscription", "catalog").option("startingOffsets", "earliest")

@@ -19,7 +19,7 @@ from eos.errors import InvalidInput
 from eos.source.brokers import PulsarBrokers
 from eos.source.columns import ALL, SourceColumns
 from eos.source.options import SourceOptions
-from eos.source.value_schema import TypedValues, ValueSchema, shared_schema
+from eos.source.value_schema import Choose, TypedValues, ValueSchema, shared_schema
 from eos.spark import capabilities
 from eos.spark.capabilities import SparkLacks
 from tests.unit.schema.registered import TOPIC, field, golden, record, registered
@@ -34,7 +34,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[SourceOptions]:
     """Let the registry have a schema of flights, and note with which options it is asked."""
     calls: list[SourceOptions] = []
 
-    def value_schema(self: PulsarBrokers) -> ValueSchema:
+    def value_schema(self: PulsarBrokers, choose: Choose | None = None) -> ValueSchema:
         calls.append(self._options)
         return shared_schema({TOPIC: registered("JSON", FLIGHT)})
 

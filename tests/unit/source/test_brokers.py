@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import AbstractContextManager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ from eos.source.errors import DataLost
 from eos.source.offsets import BEGINNING, Position
 from eos.source.options import parse_options
 from eos.source.ranges import Found, Range, TopicState
+from eos.source.value_schema import of_type
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, cut, first_then_well
 from tests.unit.source.fake_subscription import FakeSubscription
 from tests.unit.source.memory_cluster import Job, MemoryCluster, StoredTopic
@@ -173,6 +175,26 @@ def test_the_schema_of_values_is_asked_for_once_a_topic_and_must_be_one(broker: 
         InvalidInput, match=r"different schemas: .* of persistent://public/default/a is INT32, but .* is STRING"
     ):
         PulsarBrokers(parse_options(given | {"topics": "a,b"}, "batch")).value_schema()
+
+
+def test_topics_that_do_not_have_the_same_newest_schema_yet_are_read_by_a_version_that_both_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As while one producer after the other gets a newer schema."""
+    versions = {"a": ["INT32", "INT64"], "b": ["INT32"]}
+
+    def schema(self: PulsarBrokers, topic: str, version: bytes | None = None) -> Registered | None:
+        kinds = versions[topic[-1]]
+        number = len(kinds) - 1 if version is None else int.from_bytes(version, "big")
+        return Registered(topic, number.to_bytes(8, "big"), kinds[number], b"", {})
+
+    monkeypatch.setattr(PulsarBrokers, "schema", schema)
+    monkeypatch.setattr(PulsarBrokers, "topics", lambda self, all_named: [f"persistent://p/d/{one}" for one in "ab"])
+    options = {"service.url": "pulsar://nowhere", "topics": "p/d/a,p/d/b", "valueFormat": "schema"}
+    brokers = PulsarBrokers(parse_options(options, "batch"))
+    with pytest.raises(InvalidInput, match=r"different schemas.*declare a type that each of them has in one of its"):
+        brokers.value_schema()
+    assert brokers.value_schema(partial(of_type, IntegerType())).spark_type == IntegerType()
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])

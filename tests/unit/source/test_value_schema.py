@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
 from eos.errors import DamagedFrame, InvalidInput
 from eos.pulsar.protocol.schemas import Registered
@@ -19,7 +19,7 @@ from eos.source.damage import DamagePolicy
 from eos.source.errors import UnreadableMessage
 from eos.source.offsets import BEGINNING
 from eos.source.ranges import Range
-from eos.source.value_schema import TypedValues, ValueSchema, shared_schema
+from eos.source.value_schema import TypedValues, ValueSchema, of_type, shared_schema
 from tests.unit.schema.registered import field, golden, record, registered
 
 TOPIC = "persistent://public/default/t"
@@ -221,3 +221,37 @@ def test_a_version_is_looked_for_in_each_message_only_where_there_are_several(ve
     assert columns.to_pylist() == [
         {"__key": None, "value": place, "__partition": None} for place in range(len(entries))
     ]
+
+
+WIDER = record(field("delay", "int"), field("gate", ["null", "string"], default=None))
+VERSIONS = {0: FLIGHT, 1: FLIGHT, 2: {"type": "record", "name": "R", "fields": [], "odd": 1}, 4: WIDER}
+"""Of a topic whose version 3 was deleted."""
+
+
+@pytest.mark.parametrize(
+    ("declared", "read_by"),
+    [
+        (shared_schema({TOPIC: registered("AVRO", WIDER)}).spark_type, 4),
+        (shared_schema({TOPIC: registered("AVRO", FLIGHT)}).spark_type, 1),
+        (IntegerType(), 4),
+    ],
+    ids=["of the newest version", "of an older version", "of none"],
+)
+def test_a_declared_type_chooses_the_newest_version_that_has_it(declared: DataType, read_by: int) -> None:
+    def ask(version: bytes) -> Registered | None:
+        number = int.from_bytes(version, "big")
+        return registered("AVRO", VERSIONS[number], number=number) if number in VERSIONS else None
+
+    found = of_type(declared, registered("AVRO", WIDER, number=4), ask)
+    assert found is not None
+    assert found.number == read_by
+
+
+@pytest.mark.parametrize("newest", [None, Registered(TOPIC, b"\xff" * 8, "BYTES", b"", {})])
+def test_a_topic_without_a_schema_has_no_older_version_to_look_for(newest: Registered | None) -> None:
+    """Brokers tell version -1 where the schema was deleted."""
+
+    def ask(version: bytes) -> Registered | None:
+        raise AssertionError(f"asked for version {version!r}")
+
+    assert of_type(IntegerType(), newest, ask) is newest
