@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from statestore.checkpoint.cut import write_order
-from statestore.checkpoint.logs import METADATA
 from statestore.checkpoint.place import NewCheckpoint
-from statestore.errors import CutFailed, InvalidInput
+from statestore.errors import CutFailed
 
 BLOCK = 1 << 20
 _AT_ONCE = 16 * BLOCK  # larger files go over the local disk, not through memory
@@ -51,47 +49,6 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True)
-class Folder:
-    """A checkpoint in a folder of this machine; `chosen` are the paths of the files to read, None: all."""
-
-    root: Path
-    chosen: Sequence[str] | None = field(default=None)
-
-    def files(self) -> Sequence[tuple[str, int]]:
-        """Return paths and lengths."""
-        every = (path.relative_to(self.root).as_posix() for path in self.root.rglob("*") if path.is_file())
-        paths = sorted(every if self.chosen is None else self.chosen, key=write_order)
-        return [(path, (self.root / path).stat().st_size) for path in paths]
-
-    def read(self, path: str) -> Iterator[bytes]:
-        """Return a file's bytes."""
-        with (self.root / path).open("rb") as file:
-            while block := file.read(BLOCK):
-                yield block
-
-    def begin(self) -> None:
-        """Make the folder, with an empty `metadata`."""
-        try:
-            self.root.mkdir(parents=True)
-        except FileExistsError as error:
-            raise InvalidInput(f"There is something at {self.root}. A savepoint is restored to a new place") from error
-        (self.root / METADATA).touch()
-
-    def write(self, path: str, blocks: Iterable[bytes]) -> None:
-        """Write a file under another name, then give it its own."""
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        scratch = file.with_name(f".{file.name}.restoring")
-        with scratch.open("wb") as out:
-            out.writelines(blocks)
-        scratch.replace(file)
-
-    def abandon(self) -> None:
-        """Remove the folder."""
-        shutil.rmtree(self.root)
-
-
-@dataclass(frozen=True)
 class HadoopFolder:
     """A checkpoint on any file system that Hadoop knows.
 
@@ -120,9 +77,12 @@ class HadoopFolder:
             yield data
             return
         with tempfile.TemporaryDirectory(prefix="statestore-") as scratch:
-            self.place.hadoop.copy(self.place.at(path), (Path(scratch) / "file").as_uri())
+            local = Path(scratch) / "file"
+            self.place.hadoop.copy(self.place.at(path), local.as_uri())
             self._refuse_replaced(path)
-            yield from Folder(Path(scratch)).read("file")
+            with local.open("rb") as file:
+                while block := file.read(BLOCK):
+                    yield block
 
     def _refuse_replaced(self, path: str) -> None:
         """Look after reading: one that is as old as it was in the cut was not replaced before that."""

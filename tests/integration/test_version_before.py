@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 import eos
 from eos.config import Cluster
 from statestore.savepoints import topic as topics
-from statestore.savepoints.folder import Folder
 from tests.clients import official_client
+from tests.local_folder import LocalFolder
 from tests.reading import values_of
 from tests.vectors import kept
 
@@ -143,7 +143,7 @@ def test_a_savepoint_on_a_topic_is_restored(pulsar: Any, tmp_path: Path) -> None
     ((manifest, name, _, lacks),) = topics.list_topic(cluster, topic)
     assert manifest is not None
     assert (name, lacks, manifest.batch_id) == ("kept", "", 1)
-    assert topics.read(cluster, topic, None, Folder(tmp_path / "restored")) == manifest
+    assert topics.read(cluster, topic, None, LocalFolder(tmp_path / "restored")) == manifest
     restored = {
         path.relative_to(tmp_path / "restored").as_posix(): path.read_bytes()
         for path in (tmp_path / "restored").rglob("*")

@@ -25,7 +25,6 @@ from eos.pulsar.protocol.messages import Message
 from eos.pulsar.wire.txn import TxnId
 from statestore.errors import Damaged, InvalidInput, NotFound, UnknownVersion
 from statestore.savepoints import topic as topics
-from statestore.savepoints.folder import Folder
 from statestore.savepoints.stream import FilePart, Manifest
 from statestore.savepoints.topic import HOLD
 from tests.child_process import ROOT
@@ -34,6 +33,7 @@ from tests.contract.hostile_entries import HOSTILE
 from tests.contract.official import fresh_consumer
 from tests.contract.raw import RawProducer
 from tests.integration.statestore.topic_savepoints import FILES, content, folder, what, write
+from tests.local_folder import LocalFolder
 from tests.reading import messages_of
 from tests.topic_commands import MOVES, Move, move_positions
 from tests.waiting import until
@@ -60,7 +60,7 @@ def readable_now(cluster: Cluster, topic: str) -> list[official.Message]:
                 return found
 
 
-class Watched(Folder):
+class Watched(LocalFolder):
     """Looks with the official client, in the middle of the transaction, at what can be read."""
 
     def read(self, path: str) -> Iterator[bytes]:
@@ -88,7 +88,7 @@ def test_a_savepoint_is_there_once_after_the_commit_and_not_before(
     assert told[-1] == (manifest.size, manifest.size)
     assert topics.list_topic(cluster, topic) == [(manifest, "one", "ready", "")]
 
-    target = Folder(tmp_path / "b")
+    target = LocalFolder(tmp_path / "b")
     assert topics.read(cluster, topic, None, target) == manifest
     assert content(tmp_path / "b") == content(made.root)
 
@@ -100,16 +100,16 @@ def test_several_savepoints_live_on_one_topic(cluster: Cluster, topic: str, tmp_
     assert [(one.name, one.condition) for one in topics.list_topic(cluster, topic)] == [
         *[("first", "ready"), ("second", "ready"), ("second", "ready")],
     ]
-    topics.read(cluster, topic, "first", Folder(tmp_path / "first"))
+    topics.read(cluster, topic, "first", LocalFolder(tmp_path / "first"))
     assert content(tmp_path / "first") == FILES
-    topics.read(cluster, topic, "second", Folder(tmp_path / "second"))
+    topics.read(cluster, topic, "second", LocalFolder(tmp_path / "second"))
     assert content(tmp_path / "second") == {"metadata": b"new"}
     with pytest.raises(InvalidInput, match=r"several savepoints. Name one of first, second"):
-        topics.read(cluster, topic, None, Folder(tmp_path / "x"))
+        topics.read(cluster, topic, None, LocalFolder(tmp_path / "x"))
     with pytest.raises(NotFound, match=r"no savepoint third on .* There are: first, second"):
-        topics.read(cluster, topic, "third", Folder(tmp_path / "x"))
+        topics.read(cluster, topic, "third", LocalFolder(tmp_path / "x"))
     with pytest.raises(InvalidInput, match="There is something at"):
-        topics.read(cluster, topic, "first", Folder(tmp_path / "first"))
+        topics.read(cluster, topic, "first", LocalFolder(tmp_path / "first"))
     assert not (tmp_path / "x").exists()
 
 
@@ -156,11 +156,11 @@ def test_a_position_that_is_moved_while_a_savepoint_is_read_leaves_nothing_out(
         assert [(one.name, one.condition) for one in topics.list_topic(cluster, topic)] == [
             *[("one", "ready"), ("two", "ready")],
         ]
-        assert topics.read(cluster, topic, "one", Folder(tmp_path / how)) == manifest
+        assert topics.read(cluster, topic, "one", LocalFolder(tmp_path / how)) == manifest
         assert content(tmp_path / how) == content(made.root)
 
 
-class Failing(Folder):
+class Failing(LocalFolder):
     """Fails in the middle of the transaction, or gives other bytes than it has listed."""
 
     def read(self, path: str) -> Iterator[bytes]:
@@ -169,7 +169,7 @@ class Failing(Folder):
         yield from super().read(path)
 
 
-class Growing(Folder):
+class Growing(LocalFolder):
     def files(self) -> Sequence[tuple[str, int]]:
         return [(path, length + (path == "metadata")) for path, length in super().files()]
 
@@ -230,9 +230,9 @@ import os, signal
 from pathlib import Path
 from eos.config import Cluster
 from statestore.savepoints import topic
-from statestore.savepoints.folder import Folder
+from tests.local_folder import LocalFolder
 
-class Dying(Folder):
+class Dying(LocalFolder):
     def read(self, path):
         if path == "metadata":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -252,7 +252,7 @@ topic.write(Cluster({cluster.service_url!r}), {topic!r}, what, Dying(Path({str(m
     until(lambda: topics.list_topic(cluster, topic)[-1][0] == after, ended, pause_s=0.1)
     found = topics.list_topic(cluster, topic)
     assert [(one.name, one.lacks) for one in found] == [("before", ""), ("after", "")]
-    topics.read(cluster, topic, "after", Folder(tmp_path / "b"))
+    topics.read(cluster, topic, "after", LocalFolder(tmp_path / "b"))
     assert content(tmp_path / "b") == content(made.root)
 
 
@@ -277,7 +277,7 @@ def test_an_incomplete_copy_is_refused(cluster: Cluster, topic: str, tmp_path: P
                     producer.send_record(message.data(), None, message.properties())
     assert topics.list_topic(cluster, copy)[0][1:] == ("one", "incomplete", lacks)
     with pytest.raises(Damaged, match=f"one on {copy} is incomplete, because {lacks}.*geo-replication"):
-        topics.read(cluster, copy, "one", Folder(tmp_path / "b"))
+        topics.read(cluster, copy, "one", LocalFolder(tmp_path / "b"))
     assert not (tmp_path / "b").exists()
 
 
@@ -292,7 +292,7 @@ def test_a_whole_copy_with_repeated_messages_is_taken(cluster: Cluster, topic: s
             for message in [*messages[:3], *messages[1:], messages[-1]]:
                 producer.send_record(message.data(), None, message.properties())
             producer.send_record(b"another writer's", None)
-    topics.read(cluster, copy, "one", Folder(tmp_path / "b"))
+    topics.read(cluster, copy, "one", LocalFolder(tmp_path / "b"))
     assert content(tmp_path / "b") == content(made.root)
 
 
@@ -335,13 +335,13 @@ def test_what_cannot_be_read_is_named_and_the_others_are_restored(cluster: Clust
     }
     for name, one in found.items():
         if name == "whole":
-            topics.read(cluster, mixed, name, Folder(tmp_path / "restored"))
+            topics.read(cluster, mixed, name, LocalFolder(tmp_path / "restored"))
         else:
             error = UnknownVersion if one.condition == "unknown version" else Damaged
             with pytest.raises(
                 error, match=f"Savepoint {name} on {mixed} is (damaged|of an unknown version), because "
             ):
-                topics.read(cluster, mixed, name, Folder(tmp_path / "none"))
+                topics.read(cluster, mixed, name, LocalFolder(tmp_path / "none"))
     assert content(tmp_path / "restored") == FILES
     assert not (tmp_path / "none").exists()
 
@@ -370,7 +370,7 @@ def test_entries_that_nobody_can_read_are_told_and_every_savepoint_is_restored(
     assert [one.condition for one in listed[2:]] == ["damaged"] * unread
     assert all(f"{one.name} of {mixed} can't be read: " in one.lacks for one in listed[2:])
     for name, files in (("before", FILES), ("after", {"metadata": b"after"})):
-        topics.read(cluster, mixed, name, Folder(tmp_path / name))
+        topics.read(cluster, mixed, name, LocalFolder(tmp_path / name))
         assert content(tmp_path / name) == files
     with Client(cluster) as client:
         assert topics._was_committed(client, mixed, after)

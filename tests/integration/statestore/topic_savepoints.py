@@ -7,9 +7,9 @@ from typing import Any
 
 from eos.config import Cluster
 from statestore.savepoints import topic as topics
-from statestore.savepoints.folder import Folder
 from statestore.savepoints.stream import Manifest
 from statestore.savepoints.topic import What
+from tests.local_folder import LocalFolder
 
 FILES = {
     "metadata": b'{"id":"5f"}',
@@ -20,8 +20,8 @@ FILES = {
 }
 
 
-def folder(root: Path, files: dict[str, bytes] | None = None) -> Folder:
-    made = Folder(root)
+def folder(root: Path, files: dict[str, bytes] | None = None) -> LocalFolder:
+    made = LocalFolder(root)
     made.begin()
     for path, data in (files or FILES).items():
         made.write(path, [data])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from statestore.errors import Damaged, InvalidInput
 from statestore.json_fields import key_of
-from statestore.savepoints.folder import Folder
 from statestore.savepoints.stream import (
     Cutter,
     FilePart,
@@ -196,22 +194,6 @@ def test_a_file_outside_the_checkpoint_is_refused(path: str) -> None:
 def test_a_manifest_that_is_none_is_refused(data: bytes) -> None:
     with pytest.raises(Damaged):
         Manifest.decode(data)
-
-
-def test_a_folder_is_read_and_written_whole(tmp_path: Path) -> None:
-    source = Folder(tmp_path / "a")
-    source.begin()
-    for path, data in FILES.items():
-        source.write(path, [data])
-    (tmp_path / "a/commits").mkdir()
-    (tmp_path / "a/commits/0").write_bytes(b"v1")
-    paths = [path for path, _ in source.files()]
-    assert paths[-2:] == ["commits/0", "metadata"]
-    assert dict(source.files())["state/0/0/1.delta"] == 25
-    assert b"".join(source.read("offsets/0")) == b"0123456789"
-    assert (tmp_path / "a/metadata").read_bytes() == b"{}"
-    with pytest.raises(InvalidInput, match="There is something at"):
-        Folder(tmp_path / "a").begin()
 
 
 @pytest.mark.parametrize(
