@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("statestore.savepoints")
 
 _STAMP = "%Y%m%dT%H%M%SZ"
-_STAMPED = r"(?:-(?P<query>[^-]{1,8}))?-\d{8}T\d{6}Z"  # the first versions wrote no id
-_ID = 8  # characters of it that tell queries of a tree apart
+_STAMPED = r"-(?P<query>[^-]{1,8})-\d{8}T\d{6}Z"
+_ID = 8  # characters of a query's id that tell queries of a tree apart
 _LATEST = 5  # seconds after the true one, where others have taken those before
 _LOOK_S = 0.5
 _LONGEST_MINUTES = 365 * 24 * 60
@@ -157,7 +157,7 @@ class Schedule:
 def _is_of(one: Savepoint, stamped: re.Pattern[str]) -> bool:
     """Whether a schedule's pattern made the name, and not that of another prefix which ends like an id."""
     named = stamped.fullmatch(one.name)
-    return named is not None and (named["query"] is None or not one.query or one.query.startswith(named["query"]))
+    return named is not None and (not one.query or one.query.startswith(named["query"]))
 
 
 class Periodic:

@@ -151,7 +151,7 @@ def test_what_is_done_does_not_fail_since_the_sink_could_not_be_told(
     assert (made.state, bookkeeper.restore_to(store, "one")) == ("ready", made)
     bookkeeper.delete("one", SOURCE)
     assert store.made == []
-    store.made.append(replace(made, name="every-20200101T000000Z"))
+    store.made.append(replace(made, name="every-a-20200101T000000Z"))
     assert Schedule(SOURCE)._prune(store, "a-query") == ((), ())
     assert [message.count("gave no answer for too long") for message in caplog.messages] == [1] * 4
 

@@ -115,12 +115,12 @@ def test_a_failure_that_is_not_about_the_name_is_not_tried_again(world: World) -
         world.round()
 
 
-def test_those_named_without_an_id_are_counted_too(world: World) -> None:
-    old = Savepoint("p-20200101T000000Z", "ready", SOURCE, 0, 3, QUERY)
-    of_others = replace(old, name="p-deadbeef-20200101T000000Z")
-    world.tree.there += [old, of_others, replace(of_others, name="p-x-y-20200101T000000Z")]
+def test_those_with_the_id_of_another_query_or_none_are_left_alone(world: World) -> None:
+    old = Savepoint("p-1b4e28ba-20200101T000000Z", "ready", SOURCE, 0, 3, QUERY)
+    names = ["p-deadbeef-20200101T000000Z", "p-x-y-20200101T000000Z", "p-20200101T000000Z"]
+    world.tree.there += [old, *(replace(old, name=name) for name in names)]
     assert world.round(keep=1).deleted == (old.name,)
-    assert world.tree.names[:2] == [of_others.name, "p-x-y-20200101T000000Z"]
+    assert world.tree.names[:3] == names
 
 
 def test_nothing_is_deleted_when_none_could_be_made(world: World) -> None:
