@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.logs import COMMITS, METADATA, OFFSETS, is_begun
 from statestore.checkpoint.needs import Needs
-from statestore.checkpoint.stores import SNAPSHOTS, Gap
+from statestore.checkpoint.stores import SNAPSHOTS, Gap, GapKind
 
 Severity = Literal["error", "unknown", "warning"]
 
@@ -55,46 +55,49 @@ RESTORE = (
 )
 
 
-def missing(gap: Gap, severity: Severity, batches: tuple[int, ...]) -> CheckpointFinding:
-    """Say that a file is not there."""
-    remedy = RESTORE
-    if gap.path == METADATA:
-        remedy = 'Put it back: {"id":"…"} with the query\'s id, which the log of its last run names.'
-    return CheckpointFinding(severity, "missing", f"{gap.path} is not there: {gap.reason}", remedy, gap.path, batches)
+_IN_WORDS: Mapping[GapKind, str] = {
+    "missing": "is not there",
+    "damaged": "is damaged",
+    "version": "is of an unknown version",
+    "unreadable": "can't be read",
+}
 
 
-def newer(path: str, reason: str, severity: Severity, batches: tuple[int, ...]) -> CheckpointFinding:
-    """Say that a file is of a version that isn't known here, so that whether Spark goes on isn't known."""
-    return CheckpointFinding(
-        "unknown" if severity == "error" else severity,
-        "version",
-        f"{path} is of an unknown version: {reason}",
-        "Leave the file as it is. Only the Spark that wrote it, or a newer one, goes on from it. Verify with a "
-        "statestore that knows this version.",
-        path,
-        batches,
-    )
-
-
-def unreadable(path: str, reason: str, severity: Severity, batches: tuple[int, ...]) -> CheckpointFinding:
-    """Say that nobody gives a file now."""
-    return CheckpointFinding(severity, "unreadable", f"{path} can't be read: {reason}", WAIT, path, batches)
-
-
-def damaged(
-    files: Files, path: str, reason: str, severity: Severity, batches: tuple[int, ...], needs: Sequence[Needs]
+def finding_of(
+    gap: Gap, severity: Severity, batches: tuple[int, ...], files: Files, needs: Sequence[Needs]
 ) -> CheckpointFinding:
-    """Say that a file is not what was written.
+    """Say what is wrong with a file, and what to do.
 
     Args:
+        gap: the file.
+        severity: what it is if something is wrong for sure. Where a version is unknown, it isn't known whether Spark
+            goes on.
+        batches: those that need the file.
+        files: the checkpoint.
         needs: of a start, then those of older batches.
     """
-    return CheckpointFinding(
-        severity, "damaged", f"{path} is damaged: {reason}", _remedy(files, path, batches, needs), path, batches
-    )
+    if gap.kind == "version" and severity == "error":
+        severity = "unknown"
+    message = f"{gap.path} {_IN_WORDS[gap.kind]}: {gap.reason}"
+    return CheckpointFinding(severity, gap.kind, message, _remedy(gap, files, needs), gap.path, batches)
 
 
-def _remedy(files: Files, path: str, batches: tuple[int, ...], needs: Sequence[Needs]) -> str:
+def _remedy(gap: Gap, files: Files, needs: Sequence[Needs]) -> str:
+    if gap.kind == "unreadable":
+        return WAIT
+    if gap.kind == "version":
+        return (
+            "Leave the file as it is. Only the Spark that wrote it, or a newer one, goes on from it. Verify with a "
+            "statestore that knows this version."
+        )
+    if gap.kind == "damaged":
+        return _remedy_of_damage(gap.path, files, needs)
+    if gap.path == METADATA:
+        return 'Put it back: {"id":"…"} with the query\'s id, which the log of its last run names.'
+    return RESTORE
+
+
+def _remedy_of_damage(path: str, files: Files, needs: Sequence[Needs]) -> str:
     if path == METADATA and is_begun(files):
         return (
             "If none is at work here, delete the folder, and make it again: what is in it may be half written, "

@@ -18,10 +18,7 @@ from statestore.checkpoint.findings import (
     CheckpointFinding,
     Severity,
     by_severity,
-    damaged,
-    missing,
-    newer,
-    unreadable,
+    finding_of,
 )
 from statestore.checkpoint.logs import COMMITS, OFFSETS
 from statestore.checkpoint.lost_state import lost_state
@@ -30,7 +27,7 @@ from statestore.checkpoint.repair import with_repairs
 from statestore.checkpoint.sources import clocks_of
 from statestore.checkpoint.stores import CHECKSUM, Gap
 from statestore.defaults import BATCHES
-from statestore.errors import Damaged, NotFound, Unavailable, UnknownVersion, Unreadable
+from statestore.errors import NotFound, Unavailable, Unreadable
 from statestore.whole_numbers import check_count
 
 _ATTEMPTS = 5
@@ -140,9 +137,6 @@ def _inspect(kept: _Kept, batches: int, said: _Said, repairs: bool, progress: Pr
     needs = [restart, *(needs_of(kept, batch, expected=said.operators) for batch in chosen if batch != after)]
     vital = {*restart.files, *(gap.path for gap in restart.gaps)}
 
-    def severity(path: str) -> Severity:
-        return "error" if path in vital else "warning"
-
     findings += _log_of_batches(kept, needs)
     findings += lost_state(kept, restart, said.stateful, said.operators)
     findings += _no_clock(kept, after + planned, restart)
@@ -153,41 +147,32 @@ def _inspect(kept: _Kept, batches: int, said: _Said, repairs: bool, progress: Pr
             users[path] = (*users.get(path, ()), need.batch + need.planned)
         needed = need.files | needed
     gaps = {gap.path: gap for need in reversed(needs) for gap in need.gaps}
-    for path, gap in gaps.items():
-        if gap.newer:
-            findings.append(newer(path, gap.reason, severity(path), users[path]))
-        elif gap.away:
-            findings.append(unreadable(path, gap.reason, severity(path), users[path]))
-        elif gap.damaged:
-            findings.append(damaged(kept, path, gap.reason, severity(path), users[path], needs))
-        else:
-            findings.append(missing(gap, severity(path), users[path]))
+
+    def found(gap: Gap) -> CheckpointFinding:
+        severity: Severity = "error" if gap.path in vital else "warning"
+        return finding_of(gap, severity, users[gap.path], kept, needs)
+
+    findings += [found(gap) for gap in gaps.values()]
     findings += _lineage_against_commits(kept, needs)
     findings += [
         CheckpointFinding("warning", "note", note, "")
         for note in dict.fromkeys(n for need in needs for n in need.notes)
     ]
-    sizes = {path: 0 for path, gap in gaps.items() if (gap.damaged or gap.newer or gap.away) and path in needed}
+    sizes = {path: 0 for path, gap in gaps.items() if gap.kind != "missing" and path in needed}
     wanted = [file for path, file in needed.items() if path not in gaps]
     for done, file in enumerate(wanted):
         if progress is not None:
             progress(done, len(wanted), file.path)
-        by = users[file.path]
         try:
-            sizes[file.path] = 0
             data = kept.take(file.path)
             checksum = file.path + CHECKSUM
             check_content(file, data, kept.read(checksum) if checksum in needed else None)
             sizes[file.path] = len(data)
         except NotFound:
-            del sizes[file.path]
-            findings.append(missing(Gap(file.path, "the batch needs it"), severity(file.path), by))
-        except UnknownVersion as error:
-            findings.append(newer(file.path, str(error), severity(file.path), by))
-        except Unavailable as error:
-            findings.append(unreadable(file.path, str(error), severity(file.path), by))
-        except Damaged as error:
-            findings.append(damaged(kept, file.path, str(error), severity(file.path), by, needs))
+            findings.append(found(Gap(file.path, "the batch needs it")))
+        except (Unreadable, Unavailable) as error:
+            sizes[file.path] = 0
+            findings.append(found(Gap.of(file.path, error)))
     if progress is not None:
         progress(len(wanted), len(wanted), "")
     if repairs:

@@ -38,7 +38,7 @@ def wrong_offsets(files: Files, last: int) -> Iterator[Gap]:
     noted = max((int(name) + 1 for name in files.list(SOURCES) if name.isdecimal()), default=0)
     for number in (last - 1, last):
         if number in known and (reason := _reason(known, number, most, noted)):
-            yield Gap(join(OFFSETS, str(number)), reason, damaged=True)
+            yield Gap(join(OFFSETS, str(number)), reason, "damaged")
 
 
 def _reason(known: dict[int, OffsetsLogEntry], number: int, most: int, noted: int) -> str:

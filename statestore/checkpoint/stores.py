@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import google_crc32c
 
@@ -25,6 +26,7 @@ from statestore.errors import Damaged, NotFound, StateStoreError, Unavailable, U
 CHECKSUM = ".crc"
 _NAME = re.compile(r"(?P<version>\d+)(?:_(?P<uid>[^.]+))?\.(?P<kind>delta|snapshot|changelog|zip)")
 SNAPSHOTS, CHANGES = ("snapshot", "zip"), ("delta", "changelog")
+GapKind = Literal["missing", "damaged", "version", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +63,26 @@ class Gap:
     Attributes:
         path: of the file; for a file whose name can't be known, its name with "*".
         reason: one sentence.
-        damaged: it is there, but can't be read.
-        newer: it is there, but of a version that isn't known here: nothing is known to be wrong with it.
-        away: it is there, but nobody gives it now: nothing is known to be wrong with it.
+        kind: "missing"; "damaged": it is there, but can't be read; "version": it is there, but of a version that isn't
+            known here; "unreadable": it is there, but nobody gives it now. With the last two nothing is known to be
+            wrong with it.
     """
 
     path: str
     reason: str
-    damaged: bool = False
-    newer: bool = False
-    away: bool = False
+    kind: GapKind = "missing"
 
     @classmethod
     def of(cls, path: str, error: StateStoreError, what: str = "") -> Gap:
         """The words of an error about a file that can't be read. `what` is put before them."""
-        newer, away = isinstance(error, UnknownVersion), isinstance(error, Unavailable)
-        damaged = not (newer or away or isinstance(error, NotFound))
-        return cls(path, f"{what}{error}", damaged, newer, away)
+        kind: GapKind = "damaged"
+        if isinstance(error, NotFound):
+            kind = "missing"
+        elif isinstance(error, UnknownVersion):
+            kind = "version"
+        elif isinstance(error, Unavailable):
+            kind = "unreadable"
+        return cls(path, f"{what}{error}", kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +186,9 @@ def chain_of(
             expected = first.version
     if [step.version for step in steps] != list(range(expected, version + 1)):
         numbers = ", ".join(str(step.version) for step in steps)
-        gaps.append(Gap(last.path, f"its lineage has the versions {numbers}, not all of {expected} to {version}", True))
+        gaps.append(
+            Gap(last.path, f"its lineage has the versions {numbers}, not all of {expected} to {version}", "damaged")
+        )
     found = []
     for step in steps:
         file = changes.get((step.version, step.uid))
