@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from eos.config import FILE
 from eos.credentials import is_no_path
@@ -120,28 +121,46 @@ def _check(name: str, text: str) -> None:
 
 
 def _check_value(name: str, option: HadoopOption, text: str) -> None:
-    expected = ""
     if (option.kind == "file" or text.startswith(FILE)) and is_no_path(text):
         raise InvalidInput(
             f"{name} must name a file. It is a text such as the content of one, which is not shown here. Write the "
             "text into a file that only the job's user may read, on the machines of driver and executors"
         )
-    if option.kind in ("count", "size"):
-        least = 1 if option.kind == "size" else 0
-        number = whole_number(text) if text.isascii() else None
-        if number is None or number < least:
-            expected = f"a whole number, {least} or more"
-    elif option.kind == "share":
-        try:
-            if not 0 <= float(text) <= 1:
-                expected = "a number from 0 to 1"
-        except ValueError:
-            expected = "a number from 0 to 1"
-    elif option.kind == "path" and (not text.startswith("/") or text == "/" or text.endswith("/")):
-        expected = "a path in ZooKeeper such as " + option.default
-    elif option.kind == "shown" and text and not _SHOWN.fullmatch(text):
+    if option.kind == "shown" and text and not _SHOWN.fullmatch(text):
         raise InvalidInput(f"{name} is neither digest:user:password nor file:PATH of that ({option.meaning})")
-    elif text not in (*_CHOICES.get(option.kind, (text,)), option.default):
-        expected = " or ".join(_CHOICES[option.kind])
-    if expected:
+    if option.kind in _CHOICES:
+        good, expected = text in (*_CHOICES[option.kind], option.default), " or ".join(_CHOICES[option.kind])
+    else:
+        fits, words = _KINDS.get(option.kind, (_anything, ""))
+        good, expected = fits(text), words.format(default=option.default)
+    if not good:
         raise InvalidInput(f"{name} is {text!r}; expected: {expected} ({option.meaning})")
+
+
+def _anything(text: str) -> bool:
+    return True
+
+
+def _is_whole(text: str, least: int) -> bool:
+    number = whole_number(text) if text.isascii() else None
+    return number is not None and number >= least
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return 0 <= float(text) <= 1
+    except ValueError:
+        return False
+
+
+def _is_znode(text: str) -> bool:
+    return text.startswith("/") and text != "/" and not text.endswith("/")
+
+
+_KINDS: Mapping[str, tuple[Callable[[str], bool], str]] = {
+    "count": (partial(_is_whole, least=0), "a whole number, 0 or more"),
+    "size": (partial(_is_whole, least=1), "a whole number, 1 or more"),
+    "share": (_is_share, "a number from 0 to 1"),
+    "path": (_is_znode, "a path in ZooKeeper such as {default}"),
+}
+"""{kind of option: whether a text fits, and what is expected}; any other kind takes every text."""
