@@ -82,49 +82,22 @@ def behind(
         InvalidInput: the state can't be brought in step: it is another query's, ahead of the output, of other input, or
             MARKERs are missing.
     """
-    newest = log.newest
-    if newest is None:
-        raise InvalidInput(
-            "The sink's control log holds no committed batch. There is no output to be in step with. Start the query "
-            "on the checkpoint as it is: for a savepoint, restore it without --in-step"
-        )
-    if newest.query_id != query:
-        raise InvalidInput(
-            f"The sink's output is of query {newest.query_id}, and the state of query {query}. Name the "
-            "sink of this query"
-        )
-    rescaled = jumped is not None and jumped[1] == batch
-    own_batch = jumped[0] - 1 if jumped is not None and rescaled else batch  # whose state it is
-    before, now = _partitions(offsets), _partitions(newest.offsets)
-    if rescaled and newest.batch_id == own_batch:
-        return ()  # the batches after it read no input, and the query goes on with the one after them
-    if rescaled and newest.batch_id > own_batch and (newest.batch_id <= batch or before != now):
-        raise InvalidInput(
-            f"The state was rescaled after batch {own_batch}, and the output is at batch {newest.batch_id}. The query "
-            "has continued from the rescaled checkpoint, and its batches can't be run again with other "
-            "partitions. Let that query end, and rescale its checkpoint again, to a new place"
-        )
+    newest = _newest_of(log, query)
+    own_batch = batch  # whose state it is
+    if jumped is not None and jumped[1] == batch:
+        own_batch = jumped[0] - 1
+        if newest.batch_id == own_batch:
+            return ()  # the batches after it read no input, and the query goes on with the one after them
+        _refuse_continued(newest, own_batch, batch, offsets)
     if batch > newest.batch_id and not known:
         return ()
     if own_batch > newest.batch_id:
-        batch = own_batch
         raise InvalidInput(
-            f"The state is at batch {batch}, and the output at batch {newest.batch_id}: batches "
-            f"{newest.batch_id + 1} … {batch} are missing from the output, and rolling forward can't bring them back. "
-            f"Restore a savepoint at batch {newest.batch_id} or before"
+            f"The state is at batch {own_batch}, and the output at batch {newest.batch_id}: batches "
+            f"{newest.batch_id + 1} … {own_batch} are missing from the output, and rolling forward can't bring them "
+            f"back. Restore a savepoint at batch {newest.batch_id} or before"
         )
-    own = log.inputs.get(batch)
-    if own is not None and offsets is not None and own.offsets != offsets:
-        raise InvalidInput(
-            f"Batch {batch} of this state and batch {batch} of the output read different input. This is not the state "
-            "that the output belongs to. Restore another savepoint"
-        )
-    if before != now and None not in (before, now):
-        raise InvalidInput(
-            f"The state has {before} partitions, and batch {newest.batch_id} of the output was written with {now}. The "
-            "query was rescaled in between, and its batches can't be run again with other partitions. Restore a "
-            "savepoint that was made after that, or start the query on the checkpoint that was rescaled"
-        )
+    _refuse_other_input(log, newest, batch, offsets)
     missing = [number for number in range(batch + 1, newest.batch_id) if number not in log.inputs]
     if missing:
         raise InvalidInput(
@@ -136,6 +109,51 @@ def behind(
     if offsets is not None and lacked:
         _refuse_unread(batch, offsets, lacked)
     return lacked
+
+
+def _newest_of(log: InputLog, query: str) -> Marker:
+    """Return the newest committed batch. Raises InvalidInput where there is none, or where it is another query's."""
+    newest = log.newest
+    if newest is None:
+        raise InvalidInput(
+            "The sink's control log holds no committed batch. There is no output to be in step with. Start the query "
+            "on the checkpoint as it is: for a savepoint, restore it without --in-step"
+        )
+    if newest.query_id != query:
+        raise InvalidInput(
+            f"The sink's output is of query {newest.query_id}, and the state of query {query}. Name the "
+            "sink of this query"
+        )
+    return newest
+
+
+def _refuse_continued(newest: Marker, own_batch: int, batch: int, offsets: str | None) -> None:
+    """Refuse rewritten state where the query has gone on since. Args: also the batch whose state it was before."""
+    if newest.batch_id > own_batch and (
+        newest.batch_id <= batch or _partitions(offsets) != _partitions(newest.offsets)
+    ):
+        raise InvalidInput(
+            f"The state was rescaled after batch {own_batch}, and the output is at batch {newest.batch_id}. The query "
+            "has continued from the rescaled checkpoint, and its batches can't be run again with other "
+            "partitions. Let that query end, and rescale its checkpoint again, to a new place"
+        )
+
+
+def _refuse_other_input(log: InputLog, newest: Marker, batch: int, offsets: str | None) -> None:
+    """Refuse state that is not the one the output was made with, or that is in another number of partitions."""
+    own = log.inputs.get(batch)
+    if own is not None and offsets is not None and own.offsets != offsets:
+        raise InvalidInput(
+            f"Batch {batch} of this state and batch {batch} of the output read different input. This is not the state "
+            "that the output belongs to. Restore another savepoint"
+        )
+    before, now = _partitions(offsets), _partitions(newest.offsets)
+    if before != now and None not in (before, now):
+        raise InvalidInput(
+            f"The state has {before} partitions, and batch {newest.batch_id} of the output was written with {now}. The "
+            "query was rescaled in between, and its batches can't be run again with other partitions. Restore a "
+            "savepoint that was made after that, or start the query on the checkpoint that was rescaled"
+        )
 
 
 def _refuse_unread(batch: int, offsets: str, lacked: tuple[BatchInput, ...]) -> None:
