@@ -265,17 +265,10 @@ class Client(Closing):
         where it is missing. Its name begins with the cluster's subscription prefix. Raises TopicMissing, and Refused
         where it can't be known.
         """
-        alone = RetainingSubscription(
-            self._finder, full_name(topic), self.cluster.subscription_name(subscription), alone=True
-        )
-        try:
-            alone.join()
-        except Refused as error:
-            if _JOINED_OTHERWISE in error.detail:
-                return True
-            raise
-        alone.close()
-        return False
+        alone = self._joined_alone(topic, self.cluster.subscription_name(subscription))
+        if alone is not None:
+            alone.close()
+        return alone is None
 
     def move_subscription(self, topic: str, subscription: str, to: EntryId) -> bool:
         """Let a durable subscription go on with an entry, unless a client has joined it; return whether it was moved.
@@ -283,13 +276,9 @@ class Client(Closing):
         (-1, -1) stands for the earliest message. The subscription is made where it is missing. Raises TopicMissing,
         and Refused where it can't be known.
         """
-        alone = RetainingSubscription(self._finder, full_name(topic), subscription, alone=True)
-        try:
-            alone.join()
-        except Refused as error:
-            if _JOINED_OTHERWISE in error.detail:
-                return False
-            raise
+        alone = self._joined_alone(topic, subscription)
+        if alone is None:
+            return False
         try:
             alone.seek(to)
         finally:
@@ -384,6 +373,17 @@ class Client(Closing):
     def close(self) -> None:
         """End every connection. All that is open on them is lost."""
         self._pool.close()
+
+    def _joined_alone(self, topic: str, subscription: str) -> RetainingSubscription | None:
+        """Join a durable subscription as its only client; None where another one has joined it. Raises as `is_held`."""
+        alone = RetainingSubscription(self._finder, full_name(topic), subscription, alone=True)
+        try:
+            alone.join()
+        except Refused as error:
+            if _JOINED_OTHERWISE not in error.detail:
+                raise
+            return None
+        return alone
 
     def _create(self, name: str) -> None:
         try:
