@@ -12,6 +12,9 @@ from eos.errors import EosError, InvalidInput, LimitReached, NetworkError
 
 T = TypeVar("T")
 
+_FIRST_PAUSE_S: Final = 0.02
+_LONGEST_PAUSE_S: Final = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class OwnerSettings:
@@ -26,7 +29,6 @@ class OwnerSettings:
         stop_patience_s: the same, once the query was stopped. Default 5.
         read_timeout_s: seconds without a record after which a reader asks whether there is more, and gives up if there
             is. Default 1.
-        first_pause_s, longest_pause_s: the pauses between two tries; each is twice the one before.
         housekeeping_ttl_s: ttl of the empty transactions that free the log. Default 30.
         markers_retained: how many of the newest markers are retained. Default 1000.
         markers_retained_since: retain all markers from this batch on as well, or None.
@@ -37,8 +39,6 @@ class OwnerSettings:
     limit_s: float = 65.0
     stop_patience_s: float = 5.0
     read_timeout_s: float = 1.0
-    first_pause_s: float = 0.02
-    longest_pause_s: float = 0.5
     housekeeping_ttl_s: float = 30.0
     markers_retained: int = 1000
     markers_retained_since: int | None = None
@@ -54,7 +54,7 @@ class Retry:
     Args:
         limit_s: seconds to wait in all.
         stopped_s: the same, once the query was stopped. Default: `limit_s`.
-        settings: the pauses, and how long a limit is waited for. Default: those of an owner.
+        settings: how long a limit is waited for. Default: as an owner does.
         sleep, clock: seconds. Default: the machine's.
         stopped: says whether the query was stopped. Default: there is none that could be.
     """
@@ -69,8 +69,7 @@ class Retry:
         clock: Callable[[], float] = time.monotonic,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        first_s, longest_s = settings.first_pause_s, settings.longest_pause_s
-        self._backoff = Backoff(limit_s, first_s, longest_s, sleep=sleep, clock=clock)
+        self._backoff = Backoff(limit_s, _FIRST_PAUSE_S, _LONGEST_PAUSE_S, sleep=sleep, clock=clock)
         self._limit_s, self._policy_s = limit_s, settings.limit_s
         self._stopped_s = limit_s if stopped_s is None else stopped_s
         self._stopped = stopped

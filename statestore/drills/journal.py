@@ -20,7 +20,7 @@ from eos.closing import Closing
 from statestore.drills.judge import findings
 from statestore.errors import InvalidInput, NotFound
 
-DrillKind = Literal["chaos", "rehearsal", "shadow", "total-loss", "in-step"]
+DrillKind = Literal["chaos", "rehearsal", "shadow", "total-loss"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +36,11 @@ class _Happened:
 
 @dataclass(frozen=True)
 class PlannedFault:
-    """A fault that a plan asks for: its number from 1, its kind, its family; seconds since the beginning, if fixed."""
+    """A fault that a plan asks for: its number from 1, its kind, its family."""
 
     n: int
     kind: str
     family: str
-    moment_s: float | None = None
 
 
 @dataclass(frozen=True)

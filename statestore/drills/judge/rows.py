@@ -31,20 +31,22 @@ INPUT = {"p": "int", "s": "bigint", "key": "string", "amount": "int", "at": "big
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in INPUT.items())
 """The input's schema in Spark's words."""
 
+_PARTITIONS = 4
+
 
 def input_file(folder: Path, batch: int) -> Path:
     """Return where the input of a micro-batch is."""
     return folder / f"{batch:05}.csv"
 
 
-def write_input(folder: Path, batch: int, rows: int, at_ms: int, *, partitions: int = 4, keys: int = 7) -> Path:
+def write_input(folder: Path, batch: int, rows: int, at_ms: int, *, keys: int = 7) -> Path:
     """Write the input of the next micro-batch: a function of its number and `rows`, which is the same for all.
 
     The file appears whole, and younger than those before it, which is the order in which Spark takes files.
     """
     numbers = range(batch * rows, (batch + 1) * rows)
     lines = (
-        f"{number % partitions},{number // partitions},k{number % keys},{number * 7919 % 1000},{at_ms}\n"
+        f"{number % _PARTITIONS},{number // _PARTITIONS},k{number % keys},{number * 7919 % 1000},{at_ms}\n"
         for number in numbers
     )
     path = input_file(folder, batch)

@@ -30,7 +30,7 @@ BEGAN = Began(
     seed=7,
     versions={"pulsar": "5.0.0"},
     machine={"cores": 2, "memory_gb": 7.5, "cpu": "slow"},
-    plan=(PlannedFault(1, "kill-driver", "driver"), PlannedFault(2, "cut", "network", moment_s=3.5)),
+    plan=(PlannedFault(1, "kill-driver", "driver"), PlannedFault(2, "cut", "network")),
 )
 ACCOUNT = AccountEvent(
     job="flights",
