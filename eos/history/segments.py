@@ -6,8 +6,10 @@ the password) and whether it was offloaded; `internal-info` names the UUID of an
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from eos.bookkeeper import LedgerMetadata, MetadataUnreadable, parse_printed
@@ -16,6 +18,10 @@ from eos.pulsar.wire.message_id import EntryId
 
 if TYPE_CHECKING:
     from eos.pulsar.net.admin import Admin
+
+
+LEDGER = attrgetter("ledger")
+"""The order of a topic's segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,8 @@ class Segments(PickledByName):
 
     def after(self, start: EntryId) -> tuple[Segment, ...]:
         """Return the segments that hold entries after this one."""
-        return tuple(one for one in self.segments if one.last >= 0 and EntryId(one.ledger, one.last) > start)
+        first = bisect_left(self.segments, start.ledger, key=LEDGER)
+        return tuple(one for one in self.segments[first:] if one.last >= 0 and EntryId(one.ledger, one.last) > start)
 
 
 def segments_of(admin: Admin, topic: str) -> Segments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -149,7 +150,7 @@ def _object(option: str, text: str) -> dict[str, str]:
     if not isinstance(given, dict) or not given or not all(isinstance(value, str) for value in given.values()):
         raise InvalidInput(f"{expected}.")
     named = [persistent_name(topic) for topic in given]
-    if doubled := sorted({name for name in named if named.count(name) > 1}):
+    if doubled := sorted(name for name, times in Counter(named).items() if times > 1):
         raise InvalidInput(f"{option} names {doubled[0]} twice. Give one place for it.")
     return dict(zip(named, given.values(), strict=True))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -342,7 +343,7 @@ def _topics(read: _Read) -> tuple[tuple[str, ...], str | None]:
     names = [persistent_name(word.strip()) for word in words if word.strip()]
     if not names:
         raise InvalidInput(f"{given[0]}={text!r} names no topic.")
-    if doubled := sorted({name for name in names if names.count(name) > 1}):
+    if doubled := sorted(name for name, times in Counter(names).items() if times > 1):
         raise InvalidInput(f"{given[0]} names {doubled[0]} twice. Its rows would come twice.")
     return tuple(names), None
 

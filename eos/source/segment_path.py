@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import ssl
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from eos.config import Credentials
 from eos.errors import EosError, Refused
 from eos.history.offload.ledgers import OffloadedLedgers
 from eos.history.reader import HistoryReader, HistoryUnavailable
-from eos.history.segments import Segment, Segments, segments_of
+from eos.history.segments import LEDGER, Segment, Segments, segments_of
 from eos.pickling import PickledByName
 from eos.pulsar.net.policies import entry_filters_apply
 from eos.pulsar.net.transport import tls_context
@@ -162,14 +163,14 @@ def filters_of(admin: PoliciesPort, topic: str) -> Sequence[str]:
 
 def path_of(part: Range, segments: Segments, read_from: str) -> SegmentPath | None:
     """Return how much of a range is read past the brokers, where its segments are known; None for nothing. Pure."""
-    needed = segments.after(part.start.entry)
-    ends = [EntryId(one.ledger, one.last) for one in needed if read_from == "bookies" or not one.open]
-    end = min(max(ends, default=part.start.entry), part.end)
-    if end <= part.start.entry:
+    every, start = segments.segments, part.start.entry  # of thousands of them, and thousands of ranges: not one by one
+    stored = (one for one in reversed(every) if one.last >= 0 and (read_from == "bookies" or not one.open))
+    last = next((EntryId(one.ledger, one.last) for one in stored), start)
+    end = min(last, part.end)
+    if end <= start:
         return None
-    known = [one for one in segments.segments if one.ledger >= part.start.entry.ledger]
-    inside = sum(one.ledger <= end.ledger for one in known)
-    return SegmentPath(replace(segments, segments=tuple(known[: inside + _BEHIND])), end)
+    first, behind = bisect_left(every, start.ledger, key=LEDGER), bisect_right(every, end.ledger, key=LEDGER)
+    return SegmentPath(replace(segments, segments=every[first : behind + _BEHIND]), end)
 
 
 def read_stored(part: Range, path: SegmentPath, options: SourceOptions) -> Iterator[Entry]:

@@ -63,6 +63,29 @@ def test_closed_segments_are_read_past_the_brokers_and_the_open_one_where_that_i
         assert path.segments.last_confirmed == EntryId(9, 6)
 
 
+def test_a_range_of_a_topic_of_thousands_of_segments_looks_at_few_of_them() -> None:
+    """A read of 500 GB in ledgers of 50,000 entries has some 5,000 of both, and was planned for half a minute."""
+
+    class Counted(tuple[Segment, ...]):
+        looks = 0
+
+        def __getitem__(self, key: Any) -> Any:
+            Counted.looks += 1
+            return super().__getitem__(key)
+
+        def __iter__(self) -> Any:
+            pytest.fail("all of them were looked at")
+
+    count = 5_000
+    every = Counted(Segment(number, 49_999, 1, number == count - 1, None) for number in range(count))
+    segments = Segments(every, EntryId(count - 1, 49_999))
+    for number in range(count - 1):
+        path = path_of(part(EntryId(number, 7), EntryId(number + 1, 5)), segments, "auto")
+        assert path is not None
+        assert [one.ledger for one in path.segments.segments] == [*range(number, min(number + 34, count))]
+    assert Counted.looks < count * 50
+
+
 class Asked(list[str]):
     """Topics whose segments were asked for, and what the admin API tells of them; it fails where that is an error."""
 
