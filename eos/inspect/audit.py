@@ -170,7 +170,7 @@ def audit(
     for _ in range(_TRIES):
         for topic in topics:
             stored[topic] = _count(cluster, topic, progress, admin)
-        found = [one for topic in log.topics() for one in _compared(topic, log, aborted, stored)]
+        found = list(_compared(log, aborted, stored))
         topics = sorted({one.topic for one in found if one.verdict is AuditVerdict.MISSING})
         if not topics:
             break
@@ -207,20 +207,22 @@ def _count(cluster: Cluster, topic: str, progress: Progress, admin: Admin | None
     return stored
 
 
-def _compared(topic: str, log: _Log, aborted: dict[TxnId, Intent], stored: dict[str, _Stored]) -> Iterable[Discrepancy]:
-    here = stored[topic]
+def _compared(log: _Log, aborted: dict[TxnId, Intent], stored: dict[str, _Stored]) -> Iterable[Discrepancy]:
+    """Compare each batch on each topic. A sink may have thousands of topics, so a batch looks at each of them once."""
     before_ms, places = 0, {txn: place for place, txn in enumerate(log.markers)}
     for txn, marker in log.markers.items():
-        promised, found = marker.rows.get(topic, 0), here.rows[txn]
-        if promised != found:
-            whole = all(first is not None and first.before(places[txn], places, before_ms) for first in here.begins)
-            short = AuditVerdict.MISSING if whole else AuditVerdict.UNKNOWN
-            verdict = AuditVerdict.TOO_MANY if found > promised else short
-            yield Discrepancy(verdict, marker.batch_id, topic, txn, promised, found)
-        before_ms = max(before_ms, *(one.newest_ms.get(txn, 0) for one in stored.values()))
+        for topic, here in stored.items():
+            promised, found = marker.rows.get(topic, 0), here.rows[txn]
+            if promised != found:
+                whole = all(first is not None and first.before(places[txn], places, before_ms) for first in here.begins)
+                short = AuditVerdict.MISSING if whole else AuditVerdict.UNKNOWN
+                verdict = AuditVerdict.TOO_MANY if found > promised else short
+                yield Discrepancy(verdict, marker.batch_id, topic, txn, promised, found)
+        before_ms = max([before_ms, *(here.newest_ms.get(txn, 0) for here in stored.values())])
     for txn, intent in aborted.items():
-        if here.rows[txn]:
-            yield Discrepancy(AuditVerdict.ABORTED, intent.batch_id, topic, txn, 0, here.rows[txn])
+        for topic, here in stored.items():
+            if here.rows[txn]:
+                yield Discrepancy(AuditVerdict.ABORTED, intent.batch_id, topic, txn, 0, here.rows[txn])
 
 
 def summary(found: Audit) -> dict[str, object]:
