@@ -99,7 +99,7 @@ class _Copying:
         self.progress, self.prepare, self.operators = progress, prepare, operators
         self.lock = threading.Lock()
         self.lengths: dict[str, int] = {}
-        self.total = 0
+        self.total = self.size = 0
 
     def run(self, cut: Cut) -> Copied:
         for _ in range(_ATTEMPTS):
@@ -121,7 +121,7 @@ class _Copying:
             )
         for path in self.lengths.keys() - cut.lengths.keys() - cut.history:
             self.hadoop.delete(self.target.at(path))
-            del self.lengths[path]
+            self.size -= self.lengths.pop(path)
         self.copy(cut.history - self.lengths.keys(), may_be_gone=True)
         metadata = contents.pop(METADATA)
         for path, data in contents.items():
@@ -133,7 +133,7 @@ class _Copying:
             )
         self.prepare(cut)
         self.note(METADATA, self.target.write(METADATA, metadata))
-        return Copied(cut.batch_id, len(self.lengths), sum(self.lengths.values()))
+        return Copied(cut.batch_id, len(self.lengths), self.size)
 
     def newest(self, after: Cut | None, why: Exception | None = None) -> Cut:
         """The newest cut; a batch that was tried before and has not become whole has lost files for good."""
@@ -167,5 +167,6 @@ class _Copying:
 
     def note(self, path: str, length: int) -> None:
         with self.lock:
+            self.size += length - self.lengths.get(path, 0)
             self.lengths[path] = length
-            self.progress(len(self.lengths), self.total, sum(self.lengths.values()))
+            self.progress(len(self.lengths), self.total, self.size)
