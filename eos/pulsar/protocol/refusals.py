@@ -69,6 +69,8 @@ _BOOKIES = (
     "--bookkeeper-ack-quorum N"
 )
 
+_NO_CREATION = "The role may not create topics or partitions. An administrator of the tenant may"
+
 _REPLICATED = (
     "No topic can be deleted that a cluster replicates to another, in either of them. Take it out of the replication "
     "in each first, by the name of the cluster that is asked, with pulsar-admin topics set-replication-clusters "
@@ -230,6 +232,11 @@ ANSWERS: Final = (
     # Of the admin API. Its codes are HTTP statuses.
     Answer("422", "topic is replicated on clusters", RefusedForGood, _REPLICATED),
     Answer("412", "Including 0 consumers, 0 producers", RefusedForGood, _REPLICATED),  # but replicators of others
+    Answer("403", "operation [CREATE_TOPIC]", advice=_NO_CREATION),
+    Answer("403", "on policy [PARTITION]", advice=_NO_CREATION),
+    Answer(
+        "403", "operation [DELETE_TOPIC]", advice="The role may not delete topics. An administrator of the tenant may"
+    ),
 )
 """The one table of answers. The first row counts whose code is the answer's and whose words the answer's contain.
 
