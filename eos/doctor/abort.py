@@ -33,7 +33,7 @@ from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.wire.txn import TxnId
 
-_OWNED: Final = "exclusive producer"
+OWNED: Final = "exclusive producer"
 """The broker's words to a shared producer beside an owner's (AbstractTopic). The code stands for limits too."""
 
 
@@ -211,7 +211,7 @@ def refuse_if_owned(client: Client, name: str, topic: str, admin: Admin | None =
     except Refused as error:
         if error.code == TERMINATED:  # nobody has a producer there, and a driver would hold the subscription
             return
-        if _OWNED not in error.detail:
+        if OWNED not in error.detail:
             raise
         raise OwnerAlive(f"{alive(name, topic)} ({error})") from error
 

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Final
 
 from eos.commit.control_topic import control_topic_in
+from eos.doctor.abort import OWNED
 from eos.doctor.brokers import brokers, subscription_types
 from eos.doctor.check import Check, CheckVerdict, care, good, not_told, unknown
 from eos.doctor.deletion_policies import Kept, keeping, keeping_of
@@ -93,7 +94,14 @@ def job_needs(
 def _control_topic(client: Client, admin: Admin, sink: str, topic: str, kept: Kept) -> Iterator[Check]:
     about = f"log of {sink}"
     try:
-        kept(topic)
+        if partitions := client.partitions(topic):
+            yield care(
+                about,
+                f"{topic} has {partitions} partitions, and a sink refuses a control topic with partitions. Delete it, "
+                f"and make it again with pulsar-admin topics create {topic}",
+            )
+            return
+        _policies(kept, topic)
     except TopicMissing:
         yield unknown(
             about,
@@ -101,17 +109,32 @@ def _control_topic(client: Client, admin: Admin, sink: str, topic: str, kept: Ke
             f"again with pulsar-admin topics create {topic}",
         )
     except NetworkError as error:
-        yield not_told(about, f"The policies of {topic} cannot be read: {error}", error)
+        yield _refused(about, f"Whether this job may use {topic}", error)
     else:
         yield from keeping_of(client, admin, sink, (topic,), (), kept)
         yield _may_read(client, topic)
+        yield _may_write(client, topic)
+
+
+def _policies(kept: Kept, topic: str) -> None:
+    """Ask for the policies of a topic that brokers know, which shows that it is there.
+
+    Only an administrator may ask. To a job's own role they are not known, and it can connect all the same.
+
+    Raises TopicMissing, and NetworkError for any other refusal.
+    """
+    try:
+        kept(topic)
+    except Refused as error:
+        if error.code not in FORBIDDEN:
+            raise
 
 
 def _topic(client: Client, kept: Kept, topic: str, *, writes: bool) -> list[Check]:
     """Say first whether the topic is there, then whether it can be written to."""
     try:
         physical = physical_topics(topic, client.partitions(topic))
-        kept(physical[0])  # a look-up alone would make the topic
+        _policies(kept, physical[0])
     except TopicMissing:
         made = "a sink makes no topics" if writes else "a query that reads it ends at its start"
         return [
@@ -127,11 +150,16 @@ def _topic(client: Client, kept: Kept, topic: str, *, writes: bool) -> list[Chec
 
 
 def _may_write(client: Client, physical: str) -> Check:
-    """Connect a producer, and close it again: nothing is sent."""
+    """Connect a producer, and close it again: nothing is sent.
+
+    A producer beside a sink's is refused by its mode, after the broker has looked at the right.
+    """
     about = f"right to write to {physical}"
     try:
         client.producer(physical).close()
     except NetworkError as error:
+        if isinstance(error, Refused) and OWNED in error.detail:
+            return good(about, f"A driver is connected to {physical}, and this role may write to it.")
         return _refused(about, f"Whether this job may write to {physical}", error)
     return good(about, f"A producer connected to {physical}, and nothing was sent.")
 

@@ -103,12 +103,36 @@ def test_a_job_that_has_all_it_needs_is_told_so_line_by_line() -> None:
     cluster = Cluster()
     assert verdicts(cluster) == dict.fromkeys(
         (
-            *("topics", "log of rows", f"right to read {LOG}"),
+            *("topics", "log of rows", f"right to read {LOG}", f"right to write to {LOG}"),
             *(f"topic {ROWS}", f"right to write to {ROWS}", "rows of rows"),
         ),
         CheckVerdict.GOOD,
     )
-    assert cluster.opened == [LOG, "closed", ROWS, "closed"]
+    assert cluster.opened == [LOG, "closed", LOG, "closed", ROWS, "closed"]
+
+
+def test_a_role_that_may_not_ask_for_policies_is_told_whether_it_may_write() -> None:
+    """Only administrators of a tenant may ask, and a job needs no such role."""
+    forbidden = Refused("GET", "403", "Unauthorized to validateTopicPolicyOperation")
+    cluster = Cluster({("keeping", topic): forbidden for topic in (LOG, ROWS)})
+    found = verdicts(cluster)
+    asked = [f"right to read {LOG}", f"right to write to {LOG}", f"topic {ROWS}", f"right to write to {ROWS}"]
+    assert [found[one] for one in asked] == [CheckVerdict.GOOD] * 4
+    assert (found["log of rows"], found["rows of rows"]) == (CheckVerdict.UNKNOWN, CheckVerdict.UNKNOWN)
+    cluster.fails["producer", LOG] = cluster.fails["producer", ROWS] = NO_RIGHT
+    found = verdicts(cluster)
+    assert (found[asked[1]], found[asked[3]]) == (CheckVerdict.CARE, CheckVerdict.CARE)
+
+
+def test_a_control_topic_with_partitions_needs_care_and_a_driver_that_owns_it_does_not() -> None:
+    class Partitioned(Cluster):
+        def partitions(self, topic: str) -> int:
+            return 4 if topic == LOG else 0
+
+    found = verdicts(Partitioned())
+    assert (found["log of rows"], f"right to write to {LOG}" in found) == (CheckVerdict.CARE, False)
+    owned = refused("ProducerBusy", "Topic has an existing exclusive producer")
+    assert verdicts(Cluster({("producer", LOG): owned}))[f"right to write to {LOG}"] is CheckVerdict.GOOD
 
 
 def test_the_namespaces_of_the_jobs_topics_are_looked_at_too() -> None:
@@ -137,6 +161,9 @@ def test_a_job_that_only_reads_is_asked_for_no_right_to_write() -> None:
     ("asked", "error", "about", "verdict"),
     [
         (("keeping", LOG), TopicMissing("no topic"), "log of rows", CheckVerdict.UNKNOWN),
+        (("partitions", LOG), TopicMissing("no topic"), "log of rows", CheckVerdict.UNKNOWN),
+        (("partitions", LOG), NO_RIGHT, "log of rows", CheckVerdict.CARE),
+        (("producer", LOG), NO_RIGHT, f"right to write to {LOG}", CheckVerdict.CARE),
         (("keeping", LOG), Refused("GET", "401", "no right"), "log of rows", CheckVerdict.UNKNOWN),
         (("keeping", LOG), Refused("GET", "500", "no bookies", "Start bookies"), "log of rows", CheckVerdict.CARE),
         (("keeping", ROWS), Refused("GET", "500", "no bookies", "Start bookies"), f"topic {ROWS}", CheckVerdict.CARE),
