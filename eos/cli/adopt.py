@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eos.cli.connection import ConnectionOptions, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
+from eos.cli.console import FINDINGS, UNKNOWN, print_json, print_table, tell
 
 if TYPE_CHECKING:
     from eos.inspect.adoption import Adoption
@@ -27,8 +26,6 @@ def adopt(
     Stop the query first. The command changes nothing. The first start with eos.sink takes the checkpoint over. Exit
     codes: 0 good, 1 something needs care, 2 refused, 3 the answer cannot be known.
     """
-    from dataclasses import asdict
-
     from eos.doctor.check import CheckVerdict
     from eos.inspect.adoption import adoption
     from eos.inspect.checkpoints import read_checkpoint
@@ -39,7 +36,7 @@ def adopt(
     with Client(to.cluster) as client, to.admin() as admin:
         found = adoption(client, admin, read, valid_topic(topic), sink)
     if as_json:
-        print(json.dumps(asdict(found), indent=2))
+        print_json(found)
     else:
         _show(found, to.cluster.service_url)
     verdicts = {one.verdict for one in found.findings}

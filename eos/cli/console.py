@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 # 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. NO_ANSWER: nothing was found out or
 # done, because of what was asked or because a server did not answer. UNKNOWN: it was looked at, and can't be known.
-# `statestore` has the same.
+# `statestore` has the same: there UNKNOWN is also a drill that ended before it had a verdict.
 FINDINGS = 1
 NO_ANSWER = 2
 UNKNOWN = 3
@@ -66,6 +68,11 @@ def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]], right: C
     _show_whole(table)
 
 
+def print_json(value: object) -> None:
+    """Print a value to standard output as JSON, each dataclass in it as an object."""
+    print(json.dumps(value, indent=2, default=asdict))
+
+
 def print_facts(facts: Mapping[str, object]) -> None:
     """Print what is known of one thing to standard output, a line for each name and what it is."""
     from rich.table import Table
@@ -97,11 +104,11 @@ def time_of(milliseconds: int | None) -> str:
     return "" if milliseconds is None else in_utc(milliseconds)
 
 
-def _show_version(wanted: bool) -> None:
+def _show_version(context: typer.Context, wanted: bool) -> None:
     if wanted:
         import eos
 
-        print(f"eos {eos.__version__}")
+        print(f"{context.command.name} {eos.__version__}")
         raise typer.Exit
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eos.cli.connection import ConnectionOptions, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, print_table, tell
+from eos.cli.console import FINDINGS, UNKNOWN, print_json, print_table, tell
 from eos.commit.control_topic import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
@@ -210,14 +209,14 @@ def _look_at_the_rest(client: Client, admin: Admin, namespace: str, seen: _Seen)
 def _print_json(seen: _Seen, found: list[Finding], *, leftovers: bool) -> None:
     from eos.doctor.doctor import summary
 
-    told = {
+    told: dict[str, object] = {
         "held_up": [summary(finding) for finding in found],
         "younger": len(seen.held_up) - len(found),
-        "checks": [asdict(check) for check in seen.checks],
+        "checks": seen.checks,
     }
     if leftovers:
-        told["removed"] = [asdict(leftover) for leftover in seen.removed]
-    print(json.dumps(told, indent=2))
+        told["removed"] = seen.removed
+    print_json(told)
 
 
 def _show(seen: _Seen, found: list[Finding], older_than: float, namespace: str, *, whole: bool) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eos.cli.connection import ConnectionOptions, connecting
-from eos.cli.console import print_table, show_progress, tell, time_of
+from eos.cli.console import print_json, print_table, show_progress, tell, time_of
 
 if TYPE_CHECKING:
     from eos.inspect.lag import SubscriptionLag
@@ -31,8 +30,6 @@ def lag(
     The broker's msgBacklog, shown beside it, also counts markers and the entries of aborted transactions. The command
     reads the messages that it counts, and acknowledges nothing.
     """
-    from dataclasses import asdict
-
     from eos.inspect.lag import lag as lag_of
     from eos.pulsar.net.client import Client
     from eos.pulsar.protocol.topics import full_name
@@ -40,7 +37,7 @@ def lag(
     with to.needed_admin() as admin, Client(to.cluster) as client:
         found = list(lag_of(client, admin, full_name(topic), subscription, at_most, show_progress))
     if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=2))
+        print_json(found)
         return
     heads = ("topic", "subscription", "acknowledged to", "messages", "entries", "oldest", "msgBacklog")
     print_table(heads, map(_row, found))

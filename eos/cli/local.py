@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import signal
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eos.cli.console import print_facts, print_table, tell
+from eos.cli.console import print_facts, print_json, print_table, tell
 
 if TYPE_CHECKING:
     from eos.local.clusters import ClusterInstance
@@ -204,7 +203,7 @@ def status(
 
     found = [instance.summary() for instance in instances.known() if name in (None, instance.name)]
     if as_json:
-        print(json.dumps(found, indent=2))
+        print_json(found)
         return
     if not found:
         if name is None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from eos.cli.connection import ConnectionOptions, connecting
-from eos.cli.console import print_table, tell
+from eos.cli.console import print_json, print_table, tell
 
 
 @connecting
@@ -29,8 +28,6 @@ def plan(
     The reader is the one of read.from=auto, with offload.url where --offload-url is given, and without
     bookie.addresses. The command reads no row.
     """
-    from dataclasses import asdict
-
     from eos.errors import InvalidInput
     from eos.history.offload.ledgers import OffloadedLedgers
     from eos.history.offload.location import offload_location
@@ -46,7 +43,7 @@ def plan(
     with to.needed_admin() as admin, Client(to.cluster) as client:
         found = list(segments(client, admin, full_name(topic), offloads))
     if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=2))
+        print_json(found)
         return
     rows = [
         (one.topic, str(one.ledger), str(one.entries), str(one.bytes), one.storage, ", ".join(one.bookies), one.reader)

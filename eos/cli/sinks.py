@@ -6,13 +6,12 @@ batch that failed, or it starts over without a log.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eos.cli.connection import ConnectionOptions, ControlNamespace, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, Yes, ask_first, print_table, show_progress, tell, time_of
+from eos.cli.console import FINDINGS, UNKNOWN, Yes, ask_first, print_json, print_table, show_progress, tell, time_of
 from eos.commit.control_topic import DEFAULT_NAMESPACE, abort_command
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def sinks(
     if not found:
         tell(f"{namespace} has no sinks, or does not exist.")
     if as_json:
-        print(json.dumps([summary(one) for one in found], indent=2))
+        print_json([summary(one) for one in found])
     elif found:
         _list(found, namespace)
     if any(one.status is SinkStatus.UNREADABLE for one in found):
@@ -75,7 +74,7 @@ def show(
     with Client(to.cluster) as client:
         found = records(client, name, namespace, last)
     if as_json:
-        print(json.dumps([plain(one) for one in found], indent=2))
+        print_json([plain(one) for one in found])
     else:
         _records(found)
 
@@ -100,7 +99,7 @@ def verify(
     with Client(to.cluster) as client, to.admin() as admin:
         found = audit(client, to.cluster, name, namespace, show_progress, admin)
     if as_json:
-        print(json.dumps(summary(found), indent=2))
+        print_json(summary(found))
     else:
         _compare(found)
     verdicts = {one.verdict for one in found.discrepancies}
@@ -135,7 +134,7 @@ def abort(
             ask_first(f"Abort {found}?", yes)
             outcome = aborting.abort(client, found, admin)
     if as_json:
-        print(json.dumps(aborting.summary(name, found, outcome), indent=2))
+        print_json(aborting.summary(name, found, outcome))
     tell(aborting.told(name, found, outcome))
     if outcome in (aborting.AbortOutcome.HIDDEN, aborting.AbortOutcome.NOT_KNOWN):
         raise typer.Exit(UNKNOWN)
@@ -165,7 +164,7 @@ def skip(
         ask_first(f'Skip batch {batch} of the sink "{name}"?', yes)
         skipping.skip(client, found, batch, namespace)
     if as_json:
-        print(json.dumps({"sink": name, "batch_id": batch, "query_id": found.query_id}, indent=2))
+        print_json({"sink": name, "batch_id": batch, "query_id": found.query_id})
     tell(f'Batch {batch} of the sink "{name}" is committed without rows.')
 
 
@@ -207,7 +206,7 @@ def reset(
         ask_first(f'Start the sink "{name}" over?', yes)
         resetting.reset(client, admin, found, namespace, even_if_open=even_if_open)
     if as_json:
-        print(json.dumps(summary(found), indent=2))
+        print_json(summary(found))
     tell(f'The control log of the sink "{name}" is deleted.')
 
 

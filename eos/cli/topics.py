@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eos.cli.connection import ConnectionOptions, Namespace, connecting
-from eos.cli.console import print_table, tell
+from eos.cli.console import print_json, print_table, tell
 
 if TYPE_CHECKING:
     from eos.pulsar.net.admin import Admin
@@ -30,8 +29,6 @@ def topics(
 
     Those that begin with two underscores are left out.
     """
-    from dataclasses import asdict
-
     from eos.errors import InvalidInput
     from eos.inspect.tables import tables
     from eos.pulsar.net.client import Client
@@ -47,7 +44,7 @@ def topics(
     if not found:
         tell(f"{namespace} has no topics, or does not exist.")
     if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=2))
+        print_json(found)
     if as_json or not found:
         return
     rows = [(one.topic, str(one.partitions or "none"), one.schema or "none") for one in found]

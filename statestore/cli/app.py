@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
 
 import typer
 
-import eos
+from eos.cli.console import Version
 from statestore.cli import (
     checkpoint,
     console,
@@ -47,18 +46,8 @@ for _name, _drill in rehearsal.COMMANDS.items():
 typer_app.add_typer(drill.typer_app)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        print(f"statestore {eos.__version__}")
-        raise typer.Exit
-
-
 @typer_app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and end.")
-    ] = False,
-) -> None:
+def _root(version: Version = False) -> None:
     """Spark's checkpoints and streaming state on BookKeeper."""
 
 

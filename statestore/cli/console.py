@@ -9,19 +9,15 @@ from typing import Any
 
 from rich.console import Console
 
+from eos.cli.console import FINDINGS as FINDINGS
+from eos.cli.console import NO_ANSWER as NO_ANSWER
+from eos.cli.console import UNKNOWN as UNKNOWN
 from eos.cli.console import print_facts as print_facts
 from eos.cli.console import print_table as print_table
 from eos.cli.console import run as run_and_tell
 from eos.cli.console import tell as tell
 from eos.cli.console import time_of as time_of
 from statestore.errors import Damaged
-
-# 0: done, nothing to report. FINDINGS: what was looked at is not as it should be. NO_ANSWER: nothing was found out or
-# done, because of what was asked or because a server did not answer. UNKNOWN: a drill ended before it had a verdict, or
-# a checkpoint does not tell what was asked of it.
-FINDINGS = 1
-NO_ANSWER = 2
-UNKNOWN = 3
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _AGES = (("d", 86_400), ("h", 3_600), ("min", 60))
