@@ -16,7 +16,7 @@ from statestore.checkpoint.files import Files, HadoopFiles, join
 from statestore.checkpoint.logs import COMMITS, OFFSETS, CommitLogEntry
 from statestore.checkpoint.operators import operator_ids, read_operator
 from statestore.checkpoint.raw_state import FORMAT, check_address, session_of
-from statestore.checkpoint.stores import StoreFile, chain, store_files
+from statestore.checkpoint.stores import StoreFile, store_files, whole_versions
 from statestore.errors import InvalidInput, NotFound, StateStoreError
 from statestore.hadoop.file_systems import Hadoop
 
@@ -141,13 +141,13 @@ def read_snapshots(files: Files, uri: str = "") -> Snapshots:
 def _read_snapshots(files: Files, uri: str) -> Snapshots:
     query_id = logs.read_query_id(files)
     plans, commits = logs.batch_ids(files, OFFSETS), logs.batch_ids(files, COMMITS)
-    batches = []
+    batches, last = [], max(commits, default=-1)
     for batch in sorted({*plans, *commits}):
         offsets = logs.read_offsets(files, batch) if batch in plans else None
         batches.append(
             CommittedBatch(
                 batch,
-                batch <= max(commits, default=-1),
+                batch <= last,
                 offsets.time_ms if offsets else 0,
                 commits[batch].mtime_ms if batch in commits else 0,
                 offsets.watermark_ms if offsets else 0,
@@ -229,6 +229,7 @@ def _stores(files: Files, commits: Mapping[int, CommitLogEntry]) -> Iterator[Sto
         named = {
             batch: {folder: uid for _, _, folder, uid in stores_of(operator, commit)}
             for batch, commit in commits.items()
+            if commit.uids
         }
         for partition, store, folder, _ in stores_of(operator, commits.get(last, CommitLogEntry(0, 0, {}))):
             have = store_files(files, folder)
@@ -240,7 +241,7 @@ def _stores(files: Files, commits: Mapping[int, CommitLogEntry]) -> Iterator[Sto
                 operator.name,
                 partition,
                 store,
-                _loadable(folder, have, uids),
+                _loadable(have, uids),
                 tuple(sorted({file.version for file in have if file.is_snapshot})),
                 len(have),
                 sum(file.length for file in have) + sum(table.length for table in tables),
@@ -249,10 +250,9 @@ def _stores(files: Files, commits: Mapping[int, CommitLogEntry]) -> Iterator[Sto
             )
 
 
-def _loadable(folder: str, have: tuple[StoreFile, ...], uids: Mapping[int, str]) -> tuple[int, ...]:
+def _loadable(have: tuple[StoreFile, ...], uids: Mapping[int, str]) -> tuple[int, ...]:
     """In format 1 each version with a whole chain; in format 2 those that a commit names and that have a file."""
     if uids:
         there = {(file.version, file.uid) for file in have}
         return tuple(version for version, uid in sorted(uids.items()) if (version, uid) in there)
-    versions = sorted({file.version for file in have})
-    return tuple(version for version in versions if not chain(folder, have, version).gaps)
+    return whole_versions(have)

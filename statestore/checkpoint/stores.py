@@ -143,6 +143,17 @@ def chain(folder: str, have: Sequence[StoreFile], version: int) -> Chain:
     return Chain(version, (*base, *(changes[number] for number in wanted if number in changes)), tuple(gaps))
 
 
+def whole_versions(have: Sequence[StoreFile]) -> tuple[int, ...]:
+    """Return the versions that can be loaded in checkpoint format 1, lowest first: those whose `chain` has no gaps."""
+    snapshots = {file.version for file in have if file.is_snapshot and not file.uid}
+    changes = {file.version for file in have if not file.is_snapshot and not file.uid}
+    whole: list[int] = []
+    for version in sorted(snapshots | changes):
+        if version in snapshots or version == 1 or whole[-1:] == [version - 1]:
+            whole.append(version)
+    return tuple(whole)
+
+
 def chain_of(
     files: Files, folder: str, have: Sequence[StoreFile], version: int, uid: str, from_empty: bool = False
 ) -> Chain:
