@@ -112,12 +112,19 @@ class Owner:
         the checkpoint has seen records in it; CommitUnknown when it can't be made in time; Stopped.
         """
         try:
-            with self._telling_what_is_known():
-                self.waits.insist(lambda: self.client.ensure_topic(self.topic), "the control topic")
+            self.insist(lambda: self.client.ensure_topic(self.topic), "the control topic")
         except TopicMissing as why:
             if registered is not None and registered.last_number:
                 raise deleted(self.topic) from why
             raise
+
+    def insist(self, action: Callable[[], None], what: str) -> None:
+        """Do what the takeover needs, again and again until it works; `what` says in words what it waits for.
+
+        Raises InvalidInput where waiting does not help, CommitUnknown when it does not work in time; Stopped.
+        """
+        with self._telling_what_is_known():
+            self.waits.insist(action, what)
 
     def take_over(
         self,

@@ -20,8 +20,11 @@ def check_admin(admin_url: str, cluster: Cluster) -> None:
 
     Raises InvalidInput, which names the URL.
     """
-    with asking(admin_url, cluster) as admin:
-        admin.version()
+    try:
+        with _asking(admin_url, cluster) as admin:
+            admin.version()
+    except NetworkError as error:
+        raise _of_no_use(admin_url, error) from error
 
 
 def check_retention(admin_url: str, cluster: Cluster, control_topic: str) -> None:
@@ -34,8 +37,9 @@ def check_retention(admin_url: str, cluster: Cluster, control_topic: str) -> Non
     Raises:
         InvalidInput: a TTL, a quota or a limit of consumers is in force, and the message has the command that lifts it;
             or the admin API can't be used.
+        NetworkError: the admin API does not answer now, or says that it cannot.
     """
-    with asking(admin_url, cluster) as admin:
+    with _asking(admin_url, cluster) as admin:
         keeping = admin.keeping(control_topic)
     for danger in dangers(keeping, control_topic):
         raise InvalidInput(danger)
@@ -50,8 +54,9 @@ def check_expiry(admin_url: str, cluster: Cluster, control_topic: str) -> None:
 
     Raises:
         InvalidInput: the message has the command that retains the records; or the admin API can't be used.
+        NetworkError: the admin API does not answer now, or says that it cannot.
     """
-    with asking(admin_url, cluster) as admin:
+    with _asking(admin_url, cluster) as admin:
         minutes = _expiry_minutes(admin, control_topic)
         keeping = admin.keeping(control_topic) if minutes > 0 else None
     if keeping is not None and (keeping.retention_minutes, keeping.retention_mb) != (-1, -1):
@@ -153,10 +158,20 @@ def written_partitions(
 
 
 @contextmanager
-def asking(admin_url: str, cluster: Cluster) -> Iterator[Admin]:
-    """Ask the admin API in the block; what the network layer raises there becomes InvalidInput."""
+def _asking(admin_url: str, cluster: Cluster) -> Iterator[Admin]:
+    """Ask the admin API in the block. A refusal there becomes InvalidInput, unless it may pass by itself."""
     with Admin(admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
         try:
             yield admin
-        except NetworkError as error:
-            raise InvalidInput(f'The sink can\'t use admin_url="{admin_url}": {error}') from error
+        except Refused as refused:
+            if refused.code in _NOT_NOW:
+                raise
+            raise _of_no_use(admin_url, refused) from refused
+
+
+_NOT_NOW: Final = ("429", "500", "502", "503", "504")
+"""HTTP statuses of a broker that starts or is busy, and of a gateway whose brokers do not answer."""
+
+
+def _of_no_use(admin_url: str, error: NetworkError) -> InvalidInput:
+    return InvalidInput(f'The sink can\'t use admin_url="{admin_url}": {error}')

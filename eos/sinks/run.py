@@ -23,6 +23,7 @@ from eos.commit.decision import Identity
 from eos.commit.owner import Owner
 from eos.commit.registration import KEEP, REGISTRATION, Registration, keeps_state, retained_since, stateful_operators
 from eos.commit.retry import OwnerSettings
+from eos.config import Cluster
 from eos.delivery.abort_record import PATIENCE_S
 from eos.delivery.batch import BatchDelivery
 from eos.delivery.delivery import Delivery, Write, least_care
@@ -287,15 +288,7 @@ class OwningRun(WritingRun):
         options = self._options
         self._owner.make_log(self._registered)
         if options.admin_url is not None:
-            cluster = client.cluster
-            check_retention(options.admin_url, cluster, options.control_topic)
-            if self.query is None:  # nothing but the log remembers what is written
-                check_expiry(options.admin_url, cluster, options.control_topic)
-            with Admin(options.admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
-                if options.topic is not None:
-                    check_recovery(admin, namespace_of(options.topic))
-                if told := danger(admin):
-                    log.log(logging.WARNING if told.certain else logging.INFO, told.text)
+            self._owner.insist(partial(self._check_policies, options.admin_url, client.cluster), "the admin API")
         self._owner.take_over(identity.query_id, identity.run_id, self._registered, identity.principal, unlogged)
         if self.query is not None:
             described = has(Capability.DESCRIBES_OPERATORS)
@@ -303,6 +296,18 @@ class OwningRun(WritingRun):
             operators = stateful_operators(self._registered, self.query.operators())
             registration = replace(self._owner.registration, stateful=stateful, operators=operators)
             self.query.register(REGISTRATION, registration.text)
+
+    def _check_policies(self, admin_url: str, cluster: Cluster) -> None:
+        """Refuse policies that the sink cannot work with. Raises NetworkError while the admin API does not answer."""
+        options = self._options
+        check_retention(admin_url, cluster, options.control_topic)
+        if self.query is None:  # nothing but the log remembers what is written
+            check_expiry(admin_url, cluster, options.control_topic)
+        with Admin(admin_url, cluster.credentials, cluster.tls, cluster.request_timeout_s) as admin:
+            if options.topic is not None:
+                check_recovery(admin, namespace_of(options.topic))
+            if told := danger(admin):
+                log.log(logging.WARNING if told.certain else logging.INFO, told.text)
 
     def _write(self, batch_id: int, writes: Sequence[Write], identity: Identity) -> None:
         if self._since_look >= self._look_after:

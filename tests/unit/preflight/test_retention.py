@@ -8,7 +8,7 @@ from types import TracebackType
 import pytest
 
 from eos.config import Cluster
-from eos.errors import InvalidInput, NetworkError, Refused, Unanswered
+from eos.errors import InvalidInput, NetworkError, Refused, Unanswered, Unreachable
 from eos.preflight import retention
 from eos.pulsar.net.policies import TopicPolicies
 
@@ -34,6 +34,10 @@ class FakeAdmin:
         self._ask("namespace")
         assert topic == TOPIC
         return self.own
+
+    def version(self) -> str:
+        self._ask("version")
+        return "4.2.4"
 
     def setting(self, name: str) -> str | None:
         self._ask("setting")
@@ -87,6 +91,32 @@ def test_a_subscription_that_is_deleted_while_no_job_runs_is_refused_with_the_co
         check(monkeypatch, admin)
 
 
-def test_an_admin_api_that_does_not_answer_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+AWAY = [
+    Unanswered("no answer"),
+    Unreachable("connection refused"),
+    *(Refused("GET", code, "not now") for code in ("429", "500", "502", "503", "504")),
+]
+
+
+@pytest.mark.parametrize("error", AWAY, ids=repr)
+def test_an_admin_api_that_is_away_does_not_call_for_a_change(
+    monkeypatch: pytest.MonkeyPatch, error: NetworkError
+) -> None:
+    """As while brokers are restarted one by one: the sink asks again, as it does of its control topic."""
+    with pytest.raises(NetworkError) as raised:
+        check(monkeypatch, FakeAdmin(refuses={"namespace": error}))
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("error", [*AWAY, Refused("GET", "404", "no such page")], ids=repr)
+def test_a_sink_is_not_made_with_an_admin_api_that_is_away(
+    monkeypatch: pytest.MonkeyPatch, error: NetworkError
+) -> None:
+    monkeypatch.setattr(retention, "Admin", lambda *_: FakeAdmin(refuses={"version": error}))
+    with pytest.raises(InvalidInput, match='can\'t use admin_url="http://nowhere"'):
+        retention.check_admin("http://nowhere", Cluster("pulsar://nowhere"))
+
+
+def test_a_refusal_of_the_admin_api_calls_for_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="can't use admin_url"):
-        check(monkeypatch, FakeAdmin(refuses={"namespace": Unanswered("no answer")}))
+        check(monkeypatch, FakeAdmin(refuses={"namespace": Refused("GET", "405", "not allowed here")}))

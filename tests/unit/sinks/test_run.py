@@ -12,6 +12,7 @@ import pytest
 
 from eos.commit.control_log import Marker
 from eos.commit.decision import Identity
+from eos.commit.owner import Owner
 from eos.commit.registration import REGISTRATION, Registration
 from eos.config import Cluster
 from eos.delivery.delivery import Write
@@ -293,7 +294,7 @@ class TakingOver(OwningRun):
 
     def __init__(self, query: Any) -> None:
         self._options = cast(Any, SimpleNamespace(admin_url="http://nowhere", control_topic="control"))
-        self._owner = cast(Any, SimpleNamespace(make_log=lambda _: None))
+        self._owner = cast(Any, SimpleNamespace(make_log=lambda _: None, insist=lambda do, what: do()))
         self._registered, self.query = None, query
 
 
@@ -313,6 +314,36 @@ def test_a_job_has_no_checkpoint_and_so_asks_whether_its_log_stays_while_nobody_
     client = cast(Any, SimpleNamespace(cluster=Cluster("pulsar://nowhere")))
     with pytest.raises(InvalidInput, match="lost" if query is None else "enough"):
         TakingOver(query)._take_over(client, IDENTITY, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("away_s", "error", "said"),
+    [
+        (60.0, InvalidInput, "its policies were told"),
+        (1_000.0, CommitUnknown, r"waited for the admin API on control, and gave up\. .*503.*starting again is safe"),
+    ],
+)
+def test_a_start_waits_for_an_admin_api_that_is_away_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, away_s: float, error: type[Exception], said: str
+) -> None:
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def answers(*_: object) -> None:
+        if now < away_s:
+            raise Refused("GET", "503", "Service Unavailable")
+        raise InvalidInput("its policies were told")
+
+    monkeypatch.setattr(run_module, "check_retention", answers)
+    run: Any = TakingOver(object())
+    run._owner = Owner(cast(Any, None), "rows", "control", sleep=sleep, clock=lambda: now)
+    monkeypatch.setattr(run._owner, "make_log", lambda _: None)
+    with pytest.raises(error, match=said):
+        run._take_over(SimpleNamespace(cluster=Cluster("pulsar://nowhere")), IDENTITY, 0, None)
+    assert now <= 121
 
 
 @pytest.mark.parametrize(
