@@ -36,11 +36,20 @@ def check_retention(admin_url: str, cluster: Cluster, control_topic: str) -> Non
 
     Raises:
         InvalidInput: a TTL, a quota or a limit of consumers is in force, and the message has the command that lifts it;
-            or the admin API can't be used.
+            or the role may not ask, or the admin API can't be used.
         NetworkError: the admin API does not answer now, or says that it cannot.
     """
     with _asking(admin_url, cluster) as admin:
-        keeping = admin.keeping(control_topic)
+        try:
+            keeping = admin.keeping(control_topic)
+        except Refused as error:
+            if error.code not in FORBIDDEN:
+                raise
+            raise InvalidInput(
+                f"Whether policies threaten the control topic {control_topic} is not told to this role: {error}. Make "
+                "it an administrator of the tenant. Or leave admin_url out, and let an administrator look with eos "
+                "doctor"
+            ) from error
     for danger in dangers(keeping, control_topic):
         raise InvalidInput(danger)
 

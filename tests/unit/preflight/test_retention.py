@@ -45,6 +45,7 @@ class FakeAdmin:
         return self.brokers
 
     def keeping(self, topic: str) -> TopicPolicies:
+        self._ask("policies")
         assert topic == TOPIC
         return TopicPolicies(0, (), *self.retained)
 
@@ -120,3 +121,14 @@ def test_a_sink_is_not_made_with_an_admin_api_that_is_away(
 def test_a_refusal_of_the_admin_api_calls_for_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="can't use admin_url"):
         check(monkeypatch, FakeAdmin(refuses={"namespace": Refused("GET", "405", "not allowed here")}))
+
+
+@pytest.mark.parametrize("code", ["401", "403"])
+def test_a_role_that_may_not_ask_for_policies_is_told_what_it_needs(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    admin = FakeAdmin(refuses={"policies": Refused("GET", code, "Unauthorized to validateTopicPolicyOperation")})
+    monkeypatch.setattr(retention, "Admin", lambda *_: admin)
+    with pytest.raises(InvalidInput, match=rf"{TOPIC} is not told to this role.* Or leave admin_url out"):
+        retention.check_retention("http://nowhere", Cluster("pulsar://nowhere"), TOPIC)
+    admin.refuses["policies"] = Refused("GET", "405", "not allowed here")
+    with pytest.raises(InvalidInput, match="can't use admin_url"):
+        retention.check_retention("http://nowhere", Cluster("pulsar://nowhere"), TOPIC)
