@@ -94,6 +94,7 @@ class FailedBatches:
         """
         if not run.writes:
             return
+        self._tell_of_others(batch_id)
         newest = -1 if run.newest is None else run.newest.batch_id
         for one in self._found():
             self._noted = True
@@ -108,6 +109,17 @@ class FailedBatches:
                 raise InvalidInput(self._lacks(failed, batch_id, f"Batch {batch_id} is not written"))
         # Those before are in the output. A failure from now on is not a part of theirs.
         self._keep_noted(lambda one: one.batch_id >= batch_id)
+
+    def _tell_of_others(self, batch_id: int) -> None:
+        """Warn of what sinks beside this one have failed to write: none of them refuses once it is called no longer."""
+        for one in [] if self._query is None else parse(self._query.read(FAILED)):
+            if one.batch_id < batch_id and not self._concerns_us(one):
+                log.warning(
+                    'Batch %d of the sink "%s" failed in run %s of the query, and Spark has passed it. If the function '
+                    "of foreachBatch calls this sink under another name or for another topic now, or no longer, the "
+                    "rows are missing from its output, and no sink refuses the next batches. The error was: %s",
+                    *(one.batch_id, one.name, one.run_id, one.error),
+                )
 
     def noted_in(self, run_id: str) -> bool:
         """Tell whether the checkpoint has an entry of this name by a run, as before a sink could be made in it."""

@@ -291,6 +291,23 @@ def test_two_sinks_of_one_query_have_an_entry_each(world: World) -> None:
     assert world.noted == [("others", 3, 3)]
 
 
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [({"name": "renamed"}, True), ({"topic": "persistent://a/b/d"}, True), ({}, False)],
+    ids=["renamed", "to another topic", "as it was"],
+)
+def test_a_sink_without_a_log_that_has_changed_since_it_failed_is_warned_of(
+    world: World, caplog: pytest.LogCaptureFixture, now: dict[str, str], told: bool
+) -> None:
+    """Several of them may write side by side, so the next run cannot know whether this one is still called."""
+    before = {"guarantee": "at-least-once", "topic": "persistent://a/b/c"}
+    world.fails = {5: NotCommitted("aborted")}
+    world.take(world.run(**before), 5)
+    world.fails = {}
+    said = world.take(world.run(**{**before, **now}), 6)
+    assert ('Batch 5 of the sink "flights" failed' in caplog.text, "Batch 6 is not written" in said) == (told, not told)
+
+
 def test_a_query_without_a_next_batch_ends_once_spark_has_passed_the_one_that_failed(world: World) -> None:
     """A stream without new input, or with a trigger of an hour."""
     run = world.run()
