@@ -90,6 +90,7 @@ class PulsarBrokers:
         self._selection = TopicSelection(self._client, options, self._load)
         self._subscriptions = Subscriptions(self._client, options, self)
         self._unfinished: dict[str, Unfinished] = {}
+        self._plain: set[str] = set()  # topics at whose end a broker without transactions has a message without one
         self._admin_client: Admin | None = None
         self._admin_lock = threading.Lock()
 
@@ -132,6 +133,10 @@ class PulsarBrokers:
         state = self._subscriptions.look(topic, start)
         if state.left is None:
             self._unfinished.setdefault(topic, Unfinished(topic, self.open, state.stands.ledger))
+            last, cursor = state.last, None if topic in self._plain else self._subscriptions.joined(topic)
+            if last is not None and cursor is not None and not cursor.hides_uncommitted():
+                self.first(topic, last)  # a reader refuses it if it is of a transaction: no plan may end there
+                self._plain.add(topic)
         return state
 
     def unmake(self, topic: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import eos
@@ -190,6 +191,54 @@ def test_a_broker_without_transactions_is_up_without_coordinators_and_the_sink_r
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "--eos-service-url names no Pulsar for these tests" in done.stdout
     assert "transactionCoordinatorEnabled=true" in done.stdout
+
+
+def test_what_is_not_committed_stays_hidden_where_transactions_were_switched_off(
+    spark: SparkSession, start_pulsar: Callable[..., LocalPulsar]
+) -> None:
+    """Such a broker delivers the rows of each aborted try, and the MARKERs of the control log among them."""
+    broker = start_pulsar()
+    topic = create_topic(broker.admin_url, "rows")
+    rows = spark.createDataFrame([("committed",)], "value string")
+
+    def write(batch_id: int) -> None:
+        sink = eos.sink(broker.service_url, topic=topic, name="switched")
+        try:
+            with sink.batch(batch_id, eos.Identity("query", f"run {batch_id}", f"offsets {batch_id}")) as txn:
+                txn.write(rows)
+        finally:
+            sink.close()
+
+    def read() -> list[str]:
+        table = spark.read.format("pulsar").options(**{"service.url": broker.service_url, "topic": topic}).load()
+        return [row.value for row in table.selectExpr("string(value) as value").collect()]
+
+    write(0)
+    with Client(Cluster(broker.service_url)) as client:
+        coordinator = client.coordinator(1)
+        txn = coordinator.new_transaction(600_000)
+        coordinator.add_partitions(txn, [topic])
+        with client.producer(topic) as producer:
+            producer.send_record(b"aborted", txn)
+        coordinator.end(txn, commit=False)
+    assert read() == ["committed"]
+
+    broker.stop(keep_data=True)
+    broker.settings = {"transactionCoordinatorEnabled": False}
+    broker.start()
+    with pytest.raises(
+        PySparkException, match=r"is of a transaction.*transactionCoordinatorEnabled=true in broker\.conf"
+    ):
+        read()
+    with pytest.raises(eos.InvalidInput, match=r"was started without transactions.*of aborted and of open") as refused:
+        write(1)
+    assert not isinstance(refused.value, eos.DamagedLog)
+
+    broker.stop(keep_data=True)
+    broker.settings = {}
+    broker.start()
+    write(1)
+    assert read() == ["committed", "committed"]
 
 
 _SILENCE_S = 5.0

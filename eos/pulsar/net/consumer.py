@@ -312,6 +312,11 @@ class RetainingSubscription(Subscriber[ConsumerSession]):
         with self._turn:
             self._join()
 
+    def connection(self) -> Connection:
+        """Return the connection by which it is joined."""
+        with self._turn:
+            return self._join()[1]
+
     def acknowledge(self, message_id: MessageId) -> None:
         """Let go of this message and everything before it. Raises Refused, Unanswered, ConnectionLost.
 

@@ -25,6 +25,7 @@ from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.consumer import Subscriber
 from eos.pulsar.net.permits import Permits
 from eos.pulsar.net.read_proof import LOOKS, ReadProof
+from eos.pulsar.net.transaction_support import refuse_uncommitted
 from eos.pulsar.protocol.consumer import State
 from eos.pulsar.protocol.entries import EntrySession
 from eos.pulsar.wire.entry import Entry
@@ -154,6 +155,8 @@ class EntryReader(Subscriber[EntrySession], Closing):
     def _proves(self, line: EntrySession, entries: list[Entry]) -> bool:
         """Whether no entry was left out before the last of these; else they are dropped, and reading begins again."""
         self._dropped = True
+        if not self._may_be_told(entries):
+            return False
         positions = self._asked(line)
         if positions is None or line.first is None:
             return False
@@ -177,6 +180,20 @@ class EntryReader(Subscriber[EntrySession], Closing):
             request = self._flow(line)
         if request is not None and self._joined is not None:
             self._send(self._joined[1], request)
+        return True
+
+    def _may_be_told(self, entries: list[Entry]) -> bool:
+        """Return False where the connection was lost. Raises RefusedForGood where they need not be committed."""
+        if self._joined is None:
+            return False
+        try:
+            refuse_uncommitted(self.topic, self._joined[1], entries)
+        except ConnectionLost as lost:
+            self.lost(lost)
+            return False
+        except Refused:
+            self.begin_again()
+            raise
         return True
 
     def _look_at_silence(self, line: EntrySession) -> None:

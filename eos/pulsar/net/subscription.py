@@ -10,6 +10,7 @@ from eos.closing import Closing
 from eos.errors import NetworkError
 from eos.pulsar.net.broker_lookup import BrokerLookup
 from eos.pulsar.net.consumer import RetainingSubscription
+from eos.pulsar.net.transaction_support import hides_uncommitted
 from eos.pulsar.wire.message_id import EntryId, MessageId
 
 Initial = EntryId | Literal["earliest", "latest"]
@@ -60,6 +61,13 @@ class Subscription(Closing):
         ledger. Raises Refused, Unanswered, ConnectionLost.
         """
         return self._hold.positions()
+
+    def hides_uncommitted(self) -> bool:
+        """Whether the topic's broker tells no message of an open or aborted transaction for the last one.
+
+        Raises Refused, Unanswered, ConnectionLost.
+        """
+        return hides_uncommitted(self._hold.connection())
 
     def seek(self, place: EntryId | int) -> None:
         """Let the subscription go on with this entry, or with what was published at a time (ms since 1970) or later.

@@ -9,6 +9,7 @@ later request mean that the coordinator has moved. Then the client looks it up a
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from eos.errors import Refused
 from eos.pulsar.protocol.machine import Machine, TransitionTable
@@ -17,6 +18,33 @@ from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandTcClientConnectReques
 
 LOADING = frozenset({"TransactionCoordinatorNotFound", "ServiceNotReady"})
 """The codes of a coordinator that is not, or no longer, on this broker."""
+
+
+_ANY: Final = 0
+"""A coordinator that each cluster with transactions has."""
+
+_OFF: Final = "Transactions are not enabled"
+"""The words by which a broker refuses TC_CLIENT_CONNECT that was started without transactions (ServerCnx)."""
+
+
+def ask_for_transactions() -> BaseCommand:
+    """Return a request that tells whether a broker was started with transactions. Any other answer is no matter."""
+    return _connect_to(_ANY)
+
+
+def has_no_transactions(answer: BaseCommand) -> bool:
+    """Whether a broker that answers so was started without transactions."""
+    try:
+        granted(answer, "ask for transactions")
+    except Refused as refused:  # such as that the coordinator is another broker's
+        return _OFF in refused.detail
+    return False
+
+
+def _connect_to(index: int) -> BaseCommand:
+    return BaseCommand(
+        type=Type.TC_CLIENT_CONNECT_REQUEST, tc_client_connect_request=CommandTcClientConnectRequest(tc_id=index)
+    )
 
 
 class State(StrEnum):
@@ -74,10 +102,7 @@ class CoordinatorHandshake:
     def connect(self) -> BaseCommand:
         """Return TC_CLIENT_CONNECT."""
         self._machine.take(Input.CONNECT)
-        return BaseCommand(
-            type=Type.TC_CLIENT_CONNECT_REQUEST,
-            tc_client_connect_request=CommandTcClientConnectRequest(tc_id=self._index),
-        )
+        return _connect_to(self._index)
 
     def receive(self, answer: BaseCommand) -> State:
         """Take the answer to TC_CLIENT_CONNECT; in WAITING, ask again a little later. Raises Refused."""

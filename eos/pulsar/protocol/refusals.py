@@ -222,6 +222,12 @@ ANSWERS: Final = (
     ),
     Answer(
         "NotAllowedError",
+        "Transactions are not enabled",
+        RefusedForGood,
+        "Set transactionCoordinatorEnabled=true in broker.conf of each broker, and restart the brokers",
+    ),
+    Answer(
+        "NotAllowedError",
         kind=RefusedForGood,
         advice="A setting of the broker, the namespace or the topic forbids the request. Change the setting that the "
         "broker names",

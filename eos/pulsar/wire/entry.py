@@ -25,6 +25,7 @@ class Entry:
         batched: whether `payload` is a batch, be it of one, and not a message's own bytes.
         plain: whether its messages lie in `packed` as they are, and can be as many as it says. So are most entries:
             nothing else need be asked of them.
+        transactional: whether it was sent in a transaction.
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class Entry:
         "plain",
         "size",
         "topic",
+        "transactional",
     )
 
     def __init__(
@@ -59,6 +61,7 @@ class Entry:
         self.topic = topic
         self.most = most
         self.damage = damage
+        self.transactional = metadata.HasField("txnid_most_bits")
         self.num_messages = metadata.num_messages_in_batch
         self.batched = self.num_messages != 1 or metadata.HasField("num_messages_in_batch")
         self._open = not (metadata.compression or metadata.encryption_keys or self.chunked or damage)
@@ -78,6 +81,7 @@ class Entry:
         entry.topic = self.topic
         entry.most = self.most
         entry.damage = self.damage
+        entry.transactional = self.transactional
         entry.num_messages = num_messages
         entry.batched = batched = self.batched
         entry._open = is_open = self._open

@@ -106,6 +106,9 @@ class Cursor:
         self._cluster.ask(f"last of {self._topic}")
         return topic.last, topic.subscriptions[self._name]
 
+    def hides_uncommitted(self) -> bool:
+        return True
+
     def acknowledge(self, entry: EntryId) -> None:
         topic = self._join()
         topic.subscriptions[self._name] = max(topic.subscriptions[self._name], entry)

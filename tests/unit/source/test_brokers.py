@@ -110,11 +110,32 @@ def test_places_are_looked_at_side_by_side_and_a_loss_is_none(monkeypatch: pytes
     assert found == [None if entry == 2 else EntryId(3, entry + 10) for entry in range(LOOKS_AT_ONCE)]
 
 
+@pytest.mark.parametrize("hides", [True, False])
+def test_no_batch_is_planned_to_end_with_a_message_that_need_not_be_committed(
+    hides: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would stay in the checkpoint, and never come once the broker has transactions again."""
+    looked_at: list[EntryId] = []
+    cursor = SimpleNamespace(hides_uncommitted=lambda: hides)
+    made = PulsarBrokers(
+        parse_options({"service.url": "pulsar://nowhere", "topic": "t", "subscription": "s"}, "stream")
+    )
+    made._subscriptions = SimpleNamespace(  # type: ignore[assignment]
+        look=lambda topic, start: TopicState(LAST, EntryId(1, -1)), joined=lambda topic: cursor
+    )
+    monkeypatch.setattr(PulsarBrokers, "first", lambda self, topic, entry: looked_at.append(entry))
+    for _ in range(2):
+        made.look(TOPIC, BEGINNING)
+    assert looked_at == ([] if hides else [LAST]), "such a broker takes no message of a transaction later"
+
+
 def test_chunks_are_kept_from_where_a_subscription_stands_that_exists(broker: FakeBroker) -> None:
     """One that is gone with its start may be made again at an earlier ledger, once the loss is accepted."""
     states = iter([TopicState(LAST, EntryId(3, 7), made=True, left=EntryId(3, 7)), TopicState(LAST, EntryId(1, -1))])
     made = PulsarBrokers(parse_options({"service.url": broker.url, "topic": "t", "subscription": "s"}, "stream"))
-    made._subscriptions = SimpleNamespace(look=lambda topic, start: next(states))  # type: ignore[assignment]
+    made._subscriptions = SimpleNamespace(  # type: ignore[assignment]
+        look=lambda topic, start: next(states), joined=lambda topic: None
+    )
     made.look(TOPIC, Position(EntryId(8, 14), delivered=False))
     assert made._unfinished == {}
     made.look(TOPIC, BEGINNING)

@@ -27,6 +27,7 @@ class Stored:
         before: {entry: what to do before it is sent, once}; True: send it all the same.
         garbled: entries that go out with a wrong byte, so many times.
         heeds_permits: whether it stops at none.
+        of_transactions: entries whose metadata name one.
         stands: by session and consumer, the entry up to which the consumer's mark-delete position has come.
     """
 
@@ -36,6 +37,7 @@ class Stored:
         self.before: dict[int, Callable[[Session, int], bool]] = {}
         self.garbled: dict[int, int] = {}
         self.heeds_permits = True
+        self.of_transactions: set[int] = set()
         self.granted: list[int] = []
         self.stands: dict[tuple[int, int], int] = {}
         self.trimmed = 0
@@ -84,6 +86,8 @@ class Stored:
         where = MessageIdData(ledger_id=LEDGER, entry_id=entry)
         command = BaseCommand(type=Type.MESSAGE, message=CommandMessage(consumer_id=number, message_id=where))
         metadata = MessageMetadata(producer_name="p", sequence_id=entry, publish_time=1)
+        if entry in self.of_transactions:
+            metadata.txnid_most_bits, metadata.txnid_least_bits = 3, 7
         if self.messages > 1:
             metadata.num_messages_in_batch = self.messages
         frame = bytearray(b"".join(encode_message(command, metadata, [self.payloads[entry]])))
