@@ -25,7 +25,7 @@ def code() -> str:
 
 
 def test_each_row_quotes_a_message() -> None:
-    assert len(QUOTED) == len(CELLS) == 55
+    assert len(QUOTED) == len(CELLS) == 57
 
 
 @pytest.mark.parametrize("text", QUOTED)
