@@ -34,6 +34,9 @@ WRITER_STEPS = (Step.ADD_PARTITIONS, Step.FIRST_SEND, Step.ALL_SENT, Step.CLOSE_
 PLAIN_STEPS = (Step.FIRST_SEND, Step.ALL_SENT, Step.CLOSE_PRODUCERS, Step.RETURN)
 """The steps of a batch that is written without a transaction."""
 
+COMMIT_STEPS = (Step.MARKER, Step.END_SENT, Step.END_ANSWERED)
+"""The steps that count as the commit of a batch in what is told of it."""
+
 Phase = Literal["before", "after"]
 
 

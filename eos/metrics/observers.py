@@ -4,9 +4,9 @@ The sink calls an observer when the outcome of a batch is known. No transaction 
 The observer runs in a thread of its own. The sink waits for this thread, so the observer's notes are there when the
 batch returns.
 
--An error of the observer is logged, the first time with its traceback, and has no other effect.
--The sink waits for an observer for `PATIENCE_S` at most. A slower observer gets no further batch until it has returned.
-  So an observer that hangs costs the query these seconds once, and one thread.
+- An error of the observer is logged, the first time with its traceback, and has no other effect.
+- The sink waits for an observer for `PATIENCE_S` at most. A slower observer gets no further batch until it has
+  returned. So an observer that hangs costs the query these seconds once, and one thread.
 """
 
 from __future__ import annotations

@@ -28,14 +28,12 @@ from eos.config import name_of
 from eos.errors import InvalidInput
 from eos.metrics.batch import FinishedBatch
 from eos.metrics.source_report import PartitionLag, SourceReport, report_of
-from eos.steps import Step
+from eos.steps import COMMIT_STEPS
 
 log = logging.getLogger("eos.progress")
 
 _KEPT: Final = 1_000
 """Batches that are kept until Spark tells of them; it tells nothing of a batch that failed."""
-
-_COMMIT: Final = (Step.MARKER, Step.END_SENT, Step.END_ANSWERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class Progress:
 
 
 def _of_sink(batch: FinishedBatch) -> str:
-    rows, commit_s = sum(batch.rows.values()), sum(batch.step_s.get(step.value, 0.0) for step in _COMMIT)
+    rows, commit_s = sum(batch.rows.values()), sum(batch.step_s.get(step.value, 0.0) for step in COMMIT_STEPS)
     return (
         f"sink {batch.sink} {batch.outcome} {rows:,} rows in {batch.duration_s:.3f} s with delivery "
         f"{batch.delivery_s:.3f}, commit {commit_s:.3f}, attempts {batch.attempts}"

@@ -14,9 +14,8 @@ from eos.commit.ports import Written
 from eos.errors import InvalidInput, NotCommitted, ReplayFailed
 from eos.metrics.batch import FinishedBatch, Outcome
 from eos.pulsar.wire.txn import TxnId
-from eos.steps import Observer, Phase, Step
+from eos.steps import COMMIT_STEPS, Observer, Phase, Step
 
-_COMMIT = (Step.MARKER, Step.END_SENT, Step.END_ANSWERED)
 _NAMED = 3  # topics that a line names; of more it tells the number
 
 
@@ -162,7 +161,7 @@ class Metrics:
         """Tell of the batch that has just been committed, in one line."""
         with self._lock:
             began = self._began.get(Step.OPEN, time.monotonic())
-            end_s = sum(self._step_s.get(step.value, 0.0) for step in _COMMIT)
+            end_s = sum(self._step_s.get(step.value, 0.0) for step in COMMIT_STEPS)
         return (
             f"batch {marker.batch_id}: committed {_in_words(marker)} in {time.monotonic() - began:.3f} s, "
             f"{end_s:.3f} s of it for the commit; transaction {marker.txn}, attempt {marker.attempt}"

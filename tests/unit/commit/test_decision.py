@@ -102,7 +102,7 @@ UNLOGGED: list[tuple[str, Known, int, Action | type[EosError]]] = [
 ]
 
 
-def expect(row: str, case: Case, follows: Action | type[EosError], words: str = "") -> None:
+def expect(row: str, case: Case, follows: Action | type[EosError], words: str | None = None) -> None:
     """Expect that this row of the table is the first that applies, and what follows from it."""
     assert next(rule for rule in DECISION if rule.applies(case)).name == row
     if isinstance(follows, Action):
