@@ -103,29 +103,29 @@ class _Attempt:
         last = owner.view.intent
         again = last is not None and (last.run_id, last.batch_id) == (who.run_id, self._batch_id)
         return Intent(
-            owner.log.next_number(),
-            who.query_id,
-            who.run_id,
-            self._batch_id,
-            last.attempt + 1 if last is not None and again else 1,
-            txn,
-            who.principal,
-            owner.view.expired,
+            number=owner.log.next_number(),
+            query_id=who.query_id,
+            run_id=who.run_id,
+            batch_id=self._batch_id,
+            attempt=last.attempt + 1 if last is not None and again else 1,
+            txn=txn,
+            principal=who.principal,
+            expired=owner.view.expired,
         )
 
     def _marker(self, intent: Intent, written: Written) -> Marker:
         return Marker(
-            self._owner.log.next_number(),
-            intent.query_id,
-            intent.run_id,
-            intent.batch_id,
-            intent.attempt,
-            intent.txn,
-            intent.principal,
-            written.rows,
-            written.bytes,
-            self._identity.offsets,
-            intent.expired,
+            number=self._owner.log.next_number(),
+            query_id=intent.query_id,
+            run_id=intent.run_id,
+            batch_id=intent.batch_id,
+            attempt=intent.attempt,
+            txn=intent.txn,
+            principal=intent.principal,
+            rows=written.rows,
+            bytes=written.bytes,
+            offsets=self._identity.offsets,
+            expired=intent.expired,
         )
 
     def _mark(self, marker: Marker) -> MessageId:

@@ -179,14 +179,14 @@ class Takeover:
     def _owner_record(self, expired: MessageId | None) -> OwnerRecord:
         who = self._who
         return OwnerRecord(
-            self._log.next_number(),
-            who.query_id,
-            who.run_id,
-            self.coordinator,
-            self._log.epoch,
-            self._begins,
-            expired,
-            self._log.cluster,
+            number=self._log.next_number(),
+            query_id=who.query_id,
+            run_id=who.run_id,
+            coordinator=self.coordinator,
+            topic_epoch=self._log.epoch,
+            begins=self._begins,
+            expired=expired,
+            cluster=self._log.cluster,
         )
 
     def _trusted(self, view: LogView, record: OwnerRecord) -> bool:

@@ -100,7 +100,16 @@ def _described(topic: str, one: Segment, offloads: OffloadedLedgers | None) -> T
             f"No id of {', '.join(bookies)} names a host and a port. The source reads their segments from them where "
             "it has the addresses in bookie.addresses."
         )
-    return TopicSegment(topic, one.ledger, one.last + 1, one.size, storage, bookies, reader, why)
+    return TopicSegment(
+        topic=topic,
+        ledger=one.ledger,
+        entries=one.last + 1,
+        bytes=one.size,
+        storage=storage,
+        bookies=bookies,
+        reader=reader,
+        why=why,
+    )
 
 
 def _reader(topic: str, one: Segment, storage: Storage, offloads: OffloadedLedgers | None) -> SegmentReader:

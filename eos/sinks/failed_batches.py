@@ -54,7 +54,17 @@ class FailedBatches:
         first = self.first or self._owed
         with logged(f"{FAILED} could not be read"):
             first = first or next((one for one in self._found() if self._ours(one)), None)
-        now = Failure(self._name, batch_id, run_id, error[:1_000], batch_id, replayed, partly, self._topic, several)
+        now = Failure(
+            name=self._name,
+            batch_id=batch_id,
+            run_id=run_id,
+            error=error[:1_000],
+            last=batch_id,
+            replayed=replayed,
+            partly=partly,
+            topic=self._topic,
+            several=several,
+        )
         if first is None:
             self._note(now)
             return False

@@ -170,13 +170,13 @@ def write(df: DataFrame, service_url: str, *, job_id: str, **options: Unpack[Job
             run.close()
     assert committed is not None, "a batch that was taken is in the log"
     return JobResult(
-        job_id,
-        found is None,
-        str(committed.txn),
-        sum(committed.rows.values()),
-        sum(committed.bytes.values()),
-        dict(committed.rows),
-        dict(committed.bytes),
+        job_id=job_id,
+        wrote=found is None,
+        transaction=str(committed.txn),
+        rows=sum(committed.rows.values()),
+        bytes=sum(committed.bytes.values()),
+        rows_by_topic=dict(committed.rows),
+        bytes_by_topic=dict(committed.bytes),
     )
 
 

@@ -212,15 +212,15 @@ class Metrics:
         age = self.open_transaction_s()
         with self._lock:
             return Snapshot(
-                self._committed,
-                self._skipped,
-                self._attempts,
-                self._rows.total(),
-                self._bytes.total(),
-                dict(self._rows),
-                dict(self._bytes),
-                dict(self._step_s),
-                age,
+                committed=self._committed,
+                skipped=self._skipped,
+                attempts=self._attempts,
+                rows=self._rows.total(),
+                bytes=self._bytes.total(),
+                rows_by_topic=dict(self._rows),
+                bytes_by_topic=dict(self._bytes),
+                step_s=dict(self._step_s),
+                open_transaction_s=age,
             )
 
 

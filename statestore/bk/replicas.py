@@ -92,7 +92,15 @@ def check_copies(
                 copies += len(by_bookie)
                 good = sum(says == GOOD for says in by_bookie.values())
                 bad += [
-                    Copy(ledger, entry, bookie, says, good, sealed(ledger), tuple(entries[entry]))
+                    Copy(
+                        ledger=ledger,
+                        entry=entry,
+                        bookie=bookie,
+                        says=says,
+                        good=good,
+                        sealed=sealed(ledger),
+                        files=tuple(entries[entry]),
+                    )
                     for bookie, says in by_bookie.items()
                     if says != GOOD
                 ]

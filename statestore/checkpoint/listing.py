@@ -237,16 +237,16 @@ def _stores(files: Files, commits: Mapping[int, CommitLogEntry]) -> Iterator[Sto
             tables = [table for part in parts for table in files.list(join(folder, part)).values()]
             uids = {batch + 1: folders[folder] for batch, folders in named.items() if folders.get(folder)}
             yield StoreVersions(
-                number,
-                operator.name,
-                partition,
-                store,
-                _loadable(have, uids),
-                tuple(sorted({file.version for file in have if file.is_snapshot})),
-                len(have),
-                sum(file.length for file in have) + sum(table.length for table in tables),
-                len(tables),
-                max((file.mtime_ms for file in have), default=0),
+                operator=number,
+                operator_name=operator.name,
+                partition=partition,
+                store=store,
+                versions=_loadable(have, uids),
+                snapshots=tuple(sorted({file.version for file in have if file.is_snapshot})),
+                files=len(have),
+                bytes=sum(file.length for file in have) + sum(table.length for table in tables),
+                tables=len(tables),
+                written_ms=max((file.mtime_ms for file in have), default=0),
             )
 
 

@@ -107,7 +107,15 @@ def verify(
         findings += more
     findings.sort(key=by_severity)
     size = sum(found.files.values())
-    return VerificationReport(uri, found.query_id, found.batches, len(found.files), size, copies, tuple(findings))
+    return VerificationReport(
+        uri=uri,
+        query_id=found.query_id,
+        batches=found.batches,
+        files=len(found.files),
+        bytes=size,
+        copies=copies,
+        findings=tuple(findings),
+    )
 
 
 def _replicas(
@@ -151,7 +159,15 @@ def _bad(copies: list[Copy]) -> Iterator[CheckpointFinding]:
                 "(bookkeeper shell recover), or write the file again by copying the checkpoint (statestore cp)."
             )
         yield CheckpointFinding(
-            severity, "replica", message, remedy, copy.files[0], (), copy.ledger, copy.entry, copy.bookie
+            severity=severity,
+            kind="replica",
+            message=message,
+            remedy=remedy,
+            file=copy.files[0],
+            batches=(),
+            ledger=copy.ledger,
+            entry=copy.entry,
+            bookie=copy.bookie,
         )
 
 
@@ -166,4 +182,12 @@ def _lost(ledgers: list[LostLedger]) -> Iterator[CheckpointFinding]:
             remedy = "Verify again when ZooKeeper and the bookies answer."
         for file in ledger.files:
             message = f"{file} is in ledger {ledger.ledger}, and {why}"
-            yield CheckpointFinding(severity, "replica", message, remedy, file, (), ledger.ledger)
+            yield CheckpointFinding(
+                severity=severity,
+                kind="replica",
+                message=message,
+                remedy=remedy,
+                file=file,
+                batches=(),
+                ledger=ledger.ledger,
+            )

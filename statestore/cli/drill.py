@@ -87,7 +87,17 @@ def drill(
     words += ["--from-bookies"] if from_bookies else []
     words += ["--pulsar", pulsar] if pulsar != jars.PULSAR_VERSION else []
     words += ["--minutes", f"{minutes:g}"] if minutes is not None else []
-    what = chaos.Chaos(plan, seed, report, shlex.join(words), minutes, end_to_end, standalone, from_bookies, pulsar)
+    what = chaos.Chaos(
+        faults=plan,
+        seed=seed,
+        folder=report,
+        rerun=shlex.join(words),
+        minutes=minutes,
+        end_to_end=end_to_end,
+        standalone=standalone,
+        from_bookies=from_bookies,
+        pulsar=pulsar,
+    )
     with console.bar(total=len(plan), stays=True) as show:
 
         def tell(line: str, done: int) -> None:

@@ -284,7 +284,16 @@ class _Rescaling:
             self.hadoop.replace(files.uri(REGISTRATION), _jumping(registered, batch, new).text.encode())
         rows = sum(one.rows for one in after.values())
         names = tuple(operator.name for operator in kept.operators)
-        self.done = Rescaled(self.target, query, batch, new, kept.partitions, self.partitions, rows, names)
+        self.done = Rescaled(
+            checkpoint=self.target,
+            query=query,
+            state_of=batch,
+            batch_id=new,
+            partitions_before=kept.partitions,
+            partitions=self.partitions,
+            rows=rows,
+            operators=names,
+        )
 
 
 def _registration(files: HadoopFiles) -> Registration | None:

@@ -124,15 +124,17 @@ def parse_printed(ledger: int, text: str) -> LedgerMetadata:
     custom = re.search(r"customMetadata=\{([^}]*)\}", text)
     try:
         return LedgerMetadata(
-            ledger,
-            LedgerState(fields["state"]),
-            int(fields["ensembleSize"]),
-            int(fields["writeQuorumSize"]),
-            int(fields["ackQuorumSize"]),
-            tuple((int(first), tuple(one.strip() for one in bookies.split(","))) for first, bookies in ensembles),
-            _digest(fields.get("digestType", "MAC")),  # printed only of a ledger with a password
-            int(fields.get("lastEntryId", -1)) if fields["state"] == LedgerState.CLOSED.value else -1,
-            int(fields.get("length", 0)),
+            ledger=ledger,
+            state=LedgerState(fields["state"]),
+            ensemble_size=int(fields["ensembleSize"]),
+            write_quorum=int(fields["writeQuorumSize"]),
+            ack_quorum=int(fields["ackQuorumSize"]),
+            ensembles=tuple(
+                (int(first), tuple(one.strip() for one in bookies.split(","))) for first, bookies in ensembles
+            ),
+            digest=_digest(fields.get("digestType", "MAC")),  # printed only of a ledger with a password
+            last_entry=int(fields.get("lastEntryId", -1)) if fields["state"] == LedgerState.CLOSED.value else -1,
+            length=int(fields.get("length", 0)),
             custom=_custom(custom[1] if custom else ""),
         )
     except (KeyError, ValueError, binascii.Error) as error:
@@ -171,15 +173,15 @@ def _of_lines(ledger: int, text: str) -> LedgerMetadata:
             ensembles.append((int(first), tuple(bookies)))
     quorum = int(write_quorum)
     return LedgerMetadata(
-        ledger,
-        state,
-        int(ensemble_size),
-        quorum,
-        quorum,
-        tuple(ensembles),
-        Digest.HMAC,
-        last_entry,
-        int(length) if state is LedgerState.CLOSED else 0,
+        ledger=ledger,
+        state=state,
+        ensemble_size=int(ensemble_size),
+        write_quorum=quorum,
+        ack_quorum=quorum,
+        ensembles=tuple(ensembles),
+        digest=Digest.HMAC,
+        last_entry=last_entry,
+        length=int(length) if state is LedgerState.CLOSED else 0,
     )
 
 
@@ -188,17 +190,17 @@ def _of_format(ledger: int, found: LedgerMetadataFormat) -> LedgerMetadata:
     closed = state is LedgerState.CLOSED
     kind = LedgerMetadataFormat.DigestType.Name(found.digestType) if found.HasField("digestType") else "HMAC"
     return LedgerMetadata(
-        ledger,
-        state,
-        found.ensembleSize,
-        found.quorumSize,
-        found.ackQuorumSize or found.quorumSize,
-        tuple((segment.firstEntryId, tuple(segment.ensembleMember)) for segment in found.segment),
-        Digest[kind],
-        found.lastEntryId if closed else -1,
-        found.length if closed else 0,
-        found.password,
-        MappingProxyType({one.key: one.value for one in found.customMetadata}),
+        ledger=ledger,
+        state=state,
+        ensemble_size=found.ensembleSize,
+        write_quorum=found.quorumSize,
+        ack_quorum=found.ackQuorumSize or found.quorumSize,
+        ensembles=tuple((segment.firstEntryId, tuple(segment.ensembleMember)) for segment in found.segment),
+        digest=Digest[kind],
+        last_entry=found.lastEntryId if closed else -1,
+        length=found.length if closed else 0,
+        password=found.password,
+        custom=MappingProxyType({one.key: one.value for one in found.customMetadata}),
     )
 
 

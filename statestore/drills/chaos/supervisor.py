@@ -128,7 +128,13 @@ class Running:
         committed = self.committed + 1
         aborted = max(0, self.opened - committed)
         return TransactionsEvent(
-            self.spec.job, self.opened, committed, aborted, self.in_doubt, self.replayed, self.handed_again
+            job=self.spec.job,
+            opened=self.opened,
+            committed=committed,
+            aborted=aborted,
+            unknown_resolved=self.in_doubt,
+            replayed=self.replayed,
+            handed_again=self.handed_again,
         )
 
 
