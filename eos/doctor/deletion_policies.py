@@ -52,7 +52,18 @@ def _asked(
 
 def _of_log(about: str, admin: Admin, kept: Kept, topic: str) -> Iterator[Check]:
     found = [care(about, danger) for danger in dangers(kept(topic), topic)]
-    if not any(one.endswith(HOLD) for one in admin.subscriptions(topic)):  # perhaps after the sink's prefix
+    retaining = sorted(one for one in admin.subscriptions(topic) if one.endswith(HOLD))  # perhaps after a prefix
+    if len(retaining) > 1:
+        found.append(
+            care(
+                about,
+                f"Several subscriptions of {topic} retain its records: {', '.join(retaining)}. The sink uses the one "
+                "with its subscription_prefix, or without a prefix. A run or a command with another prefix has made "
+                "the others, which keep every record for ever. Delete these with pulsar-admin topics unsubscribe "
+                f"--subscription NAME {topic}",
+            )
+        )
+    if not retaining:
         found.append(
             care(
                 about,

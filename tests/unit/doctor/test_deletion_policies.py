@@ -111,6 +111,14 @@ def test_a_log_without_the_subscription_that_retains_it_needs_care() -> None:
     assert (log.verdict, '"__eos-hold"' in log.said) == (CheckVerdict.CARE, True)
 
 
+def test_a_log_that_a_subscription_of_another_prefix_retains_too_needs_care() -> None:
+    """Nothing acknowledges that one, so the broker deletes no record any more."""
+    log, _ = looked_at(FakeAdmin(subscribed={LOG: ("role-__eos-hold", "audit", "__eos-hold")}))
+    assert log.verdict is CheckVerdict.CARE
+    assert "retain its records: __eos-hold, role-__eos-hold. The sink uses the one with" in log.said
+    assert f"pulsar-admin topics unsubscribe --subscription NAME {LOG}" in log.said
+
+
 def test_a_log_that_is_replicated_needs_care_and_is_told_with_the_command_that_keeps_it_in_its_cluster() -> None:
     log, rows = looked_at(FakeAdmin(clusters=("elsewhere", "here")))
     assert (log.about, log.verdict, rows.verdict) == ("log of rows", CheckVerdict.CARE, CheckVerdict.GOOD)
