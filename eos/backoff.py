@@ -53,19 +53,27 @@ def retried(
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator that calls a function again after an error that may pass; the last one is raised.
 
+    Where the first call alone takes all the time, the wait begins again: the process was stopped meanwhile, as a
+    container that is paused, and only then finds out that its connections have ended.
+
     Args: whether an error may pass; the others as of `Backoff`.
     """
 
     def decorated(function: Callable[P, T]) -> Callable[P, T]:
         @wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> T:
-            backoff = Backoff(limit_s, first_s, longest_s)
+            backoff, called_before = Backoff(limit_s, first_s, longest_s), False
             while True:
                 try:
                     return function(*args, **kwargs)
                 except Exception as error:
-                    if not passes(error) or not backoff.pause():
+                    if not passes(error):
                         raise
+                    if not backoff.pause():
+                        if called_before:
+                            raise
+                        backoff = Backoff(limit_s, first_s, longest_s)
+                called_before = True
 
         return called
 

@@ -57,6 +57,38 @@ def test_an_error_that_may_pass_is_tried_again_and_the_last_one_is_raised(clock:
     assert [at - 7 for at in tries] == [0, 1, 3, 7, 10]
 
 
+@pytest.mark.parametrize(
+    ("took", "tries"),
+    [
+        ([300], [0, 300]),
+        ([300, 0, 0, 0, 0, 0], [0, 300, 301, 303, 307, 310, None]),  # as long as without the stop, and then raised
+        ([300, 300], [0, 300, None]),  # slow, and not stopped
+        ([9, 300], [0, 10, None]),
+    ],
+)
+def test_a_process_that_was_stopped_in_its_first_try_waits_as_long_as_another(
+    clock: Clock, took: list[int], tries: list[int | None]
+) -> None:
+    """A query ended if its driver was paused in a question, and the broker had cut the connection without an answer.
+
+    Tried with four processes that were stopped for 68 s: all of them ended, and with this rule none.
+    """
+    seen: list[float | None] = []
+
+    @retried(lambda error: isinstance(error, OSError), 10, 1, 4)
+    def called() -> None:
+        seen.append(clock.passed)
+        if len(seen) <= len(took):
+            clock.now += took[len(seen) - 1]
+            raise OSError("no answer")
+
+    try:
+        called()
+    except OSError:
+        seen.append(None)
+    assert seen == tries
+
+
 def test_any_other_error_is_raised_at_once(clock: Clock) -> None:
     tries: list[float] = []
     with pytest.raises(ValueError, match="no"):
