@@ -57,6 +57,7 @@ from statestore.savepoints import bookkeeper
 from statestore.savepoints.savepoint import is_name
 from statestore.savepoints.store import SavepointStore
 from statestore.savepoints.topic import is_topic
+from statestore.whole_numbers import check_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,8 +134,7 @@ def rescale(
             error.
         Unavailable: Spark or the file system could not do it.
     """
-    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
-        raise InvalidInput(f"{partitions!r} is not a number of partitions. Give a whole number, 1 or more")
+    check_count("partitions", partitions, 1)
     if is_topic(source):
         raise InvalidInput(
             f"{source} is a topic. Restore the savepoint on it (statestore restore), and rescale the checkpoint that "
