@@ -30,7 +30,7 @@ class Registration:
         rolls_forward_from: None: no. Otherwise the state is older than the output. Then batches from this one on run
             without being written, where the log has their MARKER with the same offsets.
         shadow: the checkpoint is a copy beside a live query: its runs write nothing at all, and take nothing over.
-        stateful: whether the query keeps state; None: not known, as the checkpoint began with an earlier version.
+        stateful: whether the query keeps state; None: not known (`keeps_state`).
             Spark itself says it in checkpoint format 2 alone: a lost folder of state looks like a query without any.
         jumped: the first and the last of the batches in whose place the state was rewritten, as when it is rescaled:
             they read no input. Output that holds one of them is ahead of the state. None: there are none.

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from eos.commit.registration import REGISTRATION, Registration
-from eos.spark.capabilities import Capability, has, installed
 from statestore.checkpoint import logs
 from statestore.checkpoint.files import Files
 from statestore.checkpoint.findings import RESTORE, CheckpointFinding
@@ -73,18 +72,14 @@ def _keeps_state(files: Files, batch: int) -> bool | None:
     """Whether the query keeps state, if anything says so.
 
     Of Spark's own files only a commit of checkpoint format 2 does: offsets name the same settings for each query. Our
-    sink notes it in each format. A Spark that describes no operators lets the folder of the state be missing while the
-    first batch begins, so that an earlier version of our sink noted that there is none.
+    sink notes it in each format.
     """
     with suppress(NotFound, Unreadable, Unavailable):
         commit = logs.read_commit(files, batch)
         if commit.format == 2:
             return bool(commit.uids)
     note = read_note(files)
-    if not isinstance(note, Registration):
-        return None
-    told = note.stateful or installed() is None or has(Capability.DESCRIBES_OPERATORS)
-    return note.stateful if told else None
+    return note.stateful if isinstance(note, Registration) else None
 
 
 def _silence(files: Files) -> str:

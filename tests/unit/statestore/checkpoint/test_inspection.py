@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from eos.commit.registration import Registration
-from eos.spark import capabilities
-from statestore.checkpoint import FileEntry, LocalFiles, committed, lost_state, needs_of
+from statestore.checkpoint import FileEntry, LocalFiles, committed, needs_of
 from statestore.checkpoint.findings import CheckpointFinding
 from statestore.checkpoint.inspection import inspect
 from statestore.checkpoint.needs import restart_of
@@ -206,19 +205,6 @@ def test_the_sink_has_noted_whether_there_should_be_state(noted: bool | None, ex
     for unreadable in ("cut", '{"name": "n", "control_topic": "t", "last_number": 1, "later": 1}'):
         (folder / "eos-sink.json").write_text(unreadable)
         assert {finding.severity for finding in inspect(LocalFiles(folder)).findings} == {"unknown"}
-
-
-@pytest.mark.parametrize(("spark", "expected"), [("3.5.9", {"unknown"}), ("4.0.5", set()), (None, set())])
-def test_a_note_that_there_is_no_state_counts_where_spark_describes_operators_before_their_tasks(
-    spark: str | None, expected: set[str], copy: Copy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Spark 3.5 makes the folder of the state with the first batch's tasks, after an earlier version had noted it."""
-    for module in (capabilities, lost_state):
-        monkeypatch.setattr(module, "installed", lambda: spark)
-    folder = copy("hdfs-aggregation")
-    shutil.rmtree(folder / "state")
-    (folder / "eos-sink.json").write_text(Registration("name", "topic", 1, stateful=False).text)
-    assert {finding.severity for finding in inspect(LocalFiles(folder)).findings} == expected
 
 
 def test_in_format_2_the_commit_says_that_a_query_keeps_no_state(copy: Copy) -> None:
