@@ -50,7 +50,7 @@ def sinks(
     if as_json:
         print_json([summary(one) for one in found])
     elif found:
-        _list(found, namespace)
+        _list(found, namespace, asked=to.admin_url is not None)
     if any(one.status is SinkStatus.UNREADABLE for one in found):
         raise typer.Exit(FINDINGS)
 
@@ -210,14 +210,16 @@ def reset(
     tell(f'The control log of the sink "{name}" is deleted.')
 
 
-def _list(found: list[SinkState], namespace: str) -> None:
+def _list(found: list[SinkState], namespace: str, *, asked: bool) -> None:
+    """Print the sinks. Args: whether the admin API was asked for unfinished transactions."""
+    not_told = ", not known whether open" if asked else ""
     lines = []
     for one in found:
         begun = one.unfinished
         rest = one.problem or ""
         if begun is not None:
+            told = f". {one.problem}" if one.problem else not_told if one.open is None else ""
             known = "" if one.open is None else ", open" if one.open else ", ended"
-            told = f". {one.problem}" if one.problem else ""
             rest = f"batch {begun.batch_id}, attempt {begun.attempt}, transaction {begun.txn}{known}{told}"
         batch, rows = ("", "") if one.batch_id is None else (str(one.batch_id), f"{one.rows:,}")
         lines.append((one.name, one.status, batch, time_of(one.committed_ms), rows, one.query_id or "", rest))

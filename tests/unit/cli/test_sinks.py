@@ -102,6 +102,15 @@ def test_the_command_that_frees_readers_names_the_namespace(monkeypatch: pytest.
     )
 
 
+def test_a_role_that_may_not_ask_for_transactions_does_not_read_that_nobody_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [SinkState("flights", SinkStatus.UNFINISHED, QUERY, RUN, 812, 20_000, BEGUN)]
+    asked = ("--service-url", "pulsar://nowhere", "--admin-url", "http://nowhere")
+    assert "transaction (3,1207), not known whether open" in run(monkeypatch, "list", found, *asked).stdout
+    assert "known" not in run(monkeypatch, "list", found).stdout
+
+
 def test_a_namespace_without_sinks_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(monkeypatch, "list", [])
     assert (done.exit_code, "public/default has no sinks" in done.output) == (0, True)
