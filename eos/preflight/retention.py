@@ -145,7 +145,7 @@ def holders(admin_url: str, cluster: Cluster, coordinator: int) -> str | None:
     now_ms = time.time_ns() // 1_000_000
     return (
         "; ".join(
-            f"transaction {one.txn}, {one.status}, opened {(now_ms - one.opened_ms) / 1000:.0f} s ago, "
+            f"transaction {one.txn}, {one.status}, opened {max(0, now_ms - one.opened_ms) / 1000:.0f} s ago, "
             f"ends by itself after {one.ttl_ms / 1000:.0f} s, on {', '.join(one.partitions) or 'no topic yet'}"
             for one in found
         )

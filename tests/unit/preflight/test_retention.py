@@ -11,6 +11,8 @@ from eos.config import Cluster
 from eos.errors import InvalidInput, NetworkError, Refused, Unanswered, Unreachable
 from eos.preflight import retention
 from eos.pulsar.net.policies import TopicPolicies
+from eos.pulsar.net.transaction_stats import OpenTransaction
+from eos.pulsar.wire.txn import TxnId
 
 TOPIC = "persistent://tenant/jobs/__eos-daily"
 
@@ -132,3 +134,16 @@ def test_a_role_that_may_not_ask_for_policies_is_told_what_it_needs(monkeypatch:
     admin.refuses["policies"] = Refused("GET", "405", "not allowed here")
     with pytest.raises(InvalidInput, match="can't use admin_url"):
         retention.check_retention("http://nowhere", Cluster("pulsar://nowhere"), TOPIC)
+
+
+@pytest.mark.parametrize(("ahead_s", "said"), [(-90, "opened 90 s ago"), (3_600, "opened 0 s ago")])
+def test_a_transaction_is_not_opened_in_the_future(monkeypatch: pytest.MonkeyPatch, ahead_s: int, said: str) -> None:
+    """The broker's clock may be ahead of the driver's."""
+    now_ms = 1_790_000_000_000
+    opened = OpenTransaction(TxnId(2, 7), "OPEN", now_ms + ahead_s * 1_000, 600_000, ())
+    monkeypatch.setattr("eos.preflight.retention.time.time_ns", lambda: now_ms * 1_000_000)
+    monkeypatch.setattr(FakeAdmin, "open_transactions", lambda self: [opened], raising=False)
+    monkeypatch.setattr(retention, "Admin", lambda *_: FakeAdmin())
+    told = retention.holders("http://nowhere", Cluster("pulsar://nowhere"), 2)
+    assert told is not None
+    assert said in told
