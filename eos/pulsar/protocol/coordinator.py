@@ -14,37 +14,41 @@ from typing import Final
 from eos.errors import Refused
 from eos.pulsar.protocol.machine import Machine, TransitionTable
 from eos.pulsar.protocol.requests import Type, granted
-from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandTcClientConnectRequest
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandEndTxn, CommandTcClientConnectRequest, TxnAction
+from eos.pulsar.wire.txn import TxnId
 
 LOADING = frozenset({"TransactionCoordinatorNotFound", "ServiceNotReady"})
 """The codes of a coordinator that is not, or no longer, on this broker."""
 
 
-_ANY: Final = 0
-"""A coordinator that each cluster with transactions has."""
+_NOWHERE: Final = TxnId(2**31 - 1, 0)
+"""A transaction of a coordinator that no cluster has."""
 
 _OFF: Final = "Transactions are not enabled"
-"""The words by which a broker refuses TC_CLIENT_CONNECT that was started without transactions (ServerCnx)."""
+"""The words by which a broker refuses requests about transactions that was started without them (ServerCnx)."""
 
 
 def ask_for_transactions() -> BaseCommand:
-    """Return a request that tells whether a broker was started with transactions. Any other answer is no matter."""
-    return _connect_to(_ANY)
+    """Return a request that tells whether a broker was started with transactions, and changes nothing.
+
+    A broker with transactions answers that it does not have the coordinator, without a line in its log. To
+    TC_CLIENT_CONNECT one that does not have the coordinator logs an error with a stack trace (4.2.4).
+    """
+    return BaseCommand(
+        type=Type.END_TXN,
+        end_txn=CommandEndTxn(
+            txnid_most_bits=_NOWHERE.most, txnid_least_bits=_NOWHERE.least, txn_action=TxnAction.ABORT
+        ),
+    )
 
 
 def has_no_transactions(answer: BaseCommand) -> bool:
     """Whether a broker that answers so was started without transactions."""
     try:
         granted(answer, "ask for transactions")
-    except Refused as refused:  # such as that the coordinator is another broker's
+    except Refused as refused:
         return _OFF in refused.detail
     return False
-
-
-def _connect_to(index: int) -> BaseCommand:
-    return BaseCommand(
-        type=Type.TC_CLIENT_CONNECT_REQUEST, tc_client_connect_request=CommandTcClientConnectRequest(tc_id=index)
-    )
 
 
 class State(StrEnum):
@@ -102,7 +106,10 @@ class CoordinatorHandshake:
     def connect(self) -> BaseCommand:
         """Return TC_CLIENT_CONNECT."""
         self._machine.take(Input.CONNECT)
-        return _connect_to(self._index)
+        return BaseCommand(
+            type=Type.TC_CLIENT_CONNECT_REQUEST,
+            tc_client_connect_request=CommandTcClientConnectRequest(tc_id=self._index),
+        )
 
     def receive(self, answer: BaseCommand) -> State:
         """Take the answer to TC_CLIENT_CONNECT; in WAITING, ask again a little later. Raises Refused."""

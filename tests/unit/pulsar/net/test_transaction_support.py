@@ -23,34 +23,33 @@ OFF = refusing(ServerError.NotAllowedError, "Transactions are not enabled.")
     [
         ((), OFF, 0),
         ((4,), answer_well, 1),
-        ((4, 5), refusing(ServerError.ServiceNotReady, "the coordinator is another broker's"), 1),
-        ((4,), refusing(ServerError.TransactionCoordinatorNotFound, "not loaded"), 1),
+        ((4, 5), refusing(ServerError.TransactionCoordinatorNotFound, "no such coordinator"), 1),
         ((0, 9), first_then_well(cut), 2),
     ],
-    ids=["no transactions at all", "on", "on, and elsewhere", "on, and not loaded", "a connection that is lost"],
+    ids=["no transactions at all", "on", "on, as 4.2.4 says", "a connection that is lost"],
 )
 def test_entries_come_where_the_broker_knows_what_is_committed(
     broker: FakeBroker, client: Client, of_transactions: Collection[int], answers: Handler, asked: int
 ) -> None:
     ten(broker).of_transactions = set(of_transactions)
-    broker.handlers[Type.TC_CLIENT_CONNECT_REQUEST] = answers
+    broker.handlers[Type.END_TXN] = answers
     for _ in range(2):
         with client.entry_reader("t", None, permits=2) as reader:
             assert numbers(read(reader, 10)) == list(range(10))
-    assert len(broker.commands(Type.TC_CLIENT_CONNECT_REQUEST)) == asked, "once for each connection"
+    assert len(broker.commands(Type.END_TXN)) == asked, "once for each connection"
 
 
 def test_entries_of_transactions_are_refused_from_a_broker_that_was_started_without(
     broker: FakeBroker, client: Client
 ) -> None:
     ten(broker).of_transactions = {5}
-    broker.handlers[Type.TC_CLIENT_CONNECT_REQUEST] = OFF
+    broker.handlers[Type.END_TXN] = OFF
     with client.entry_reader("t", None, permits=1) as reader:
         assert numbers(read(reader, 5)) == [0, 1, 2, 3, 4]
         for _ in range(2):
             with pytest.raises(RefusedForGood, match=r"Entry 1:5 is of a transaction.*transactionCoordinatorEnabled=t"):
                 reader.read(1)
-        broker.handlers[Type.TC_CLIENT_CONNECT_REQUEST] = answer_well
+        broker.handlers[Type.END_TXN] = answer_well
         broker.cut_all()  # it was restarted with transactions
         assert numbers(read(reader, 5)) == [5, 6, 7, 8, 9]
 
@@ -60,7 +59,7 @@ def test_a_subscription_tells_whether_the_last_message_is_a_committed_one(
     broker: FakeBroker, client: Client, answers: Handler, hides: bool
 ) -> None:
     ten(broker)
-    broker.handlers[Type.TC_CLIENT_CONNECT_REQUEST] = answers
+    broker.handlers[Type.END_TXN] = answers
     cursor = client.subscription("t", "s", initial="earliest")
     assert cursor.last_message_id()[0] == EntryId(1, 9)
     assert cursor.hides_uncommitted() is hides
