@@ -215,7 +215,7 @@ PLACES = (
     bad("an HTTP address", lambda w: w.sink(service_url="http://localhost:8080"), "pulsar://"),
     bad("no port", lambda w: w.sink(service_url="pulsar://localhost:x"), "localhost:x"),
     bad("an empty address", lambda w: w.sink(service_url=""), "pulsar://"),
-    bad("a closed port", lambda w: w.sink(service_url="pulsar://localhost:1"), "localhost:1", "address"),
+    bad("a closed port", lambda w: w.sink(service_url="pulsar://localhost:1"), "localhost:1", "service URL"),
     bad("no such host", lambda w: w.sink(service_url="pulsar://no.such.host.invalid:6650"), "no.such.host"),
     bad("the HTTP port", lambda w: w.sink(service_url=w.admin_url.replace("http://", "pulsar://")), "HTTP"),
     bad(
