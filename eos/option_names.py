@@ -7,6 +7,7 @@ For error messages there is also the known word that was probably meant.
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
@@ -49,6 +50,11 @@ def same_name(
         found.setdefault(name, value)
         words.setdefault(name, word)
     return found
+
+
+def first_doubled(names: Iterable[str]) -> str | None:
+    """Return the first name, by the alphabet, that is there twice; None where each is there once."""
+    return min((name for name, times in Counter(names).items() if times > 1), default=None)
 
 
 def as_texts(given: object) -> dict[str, str]:

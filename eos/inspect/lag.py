@@ -198,7 +198,7 @@ def _acknowledged(cursor: dict[str, Any]) -> tuple[EntryId, Callable[[EntryId], 
     firsts = [first for first, _ in ranges]
 
     def acknowledged(later: EntryId) -> bool:
-        place = bisect_left(firsts, later)  # a broker keeps 10,000 ranges, none of which overlaps another
+        place = bisect_left(firsts, later)  # a broker keeps 10,000 ranges, and none overlaps another
         return place > 0 and later <= ranges[place - 1][1]
 
     return EntryId(ledger, entry), acknowledged

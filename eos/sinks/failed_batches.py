@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
@@ -89,8 +89,7 @@ class FailedBatches:
 
     def of_another_sink(self) -> Failure | None:
         """Return what another sink has failed to write in this run. Raises what reading the checkpoint does."""
-        found = [] if self._query is None else parse(self._query.read(FAILED))
-        return next(filter(self._is_of_another_sink, found), None)
+        return next(filter(self._is_of_another_sink, self._in_checkpoint()), None)
 
     def refuse_a_hole(self, batch_id: int) -> None:
         """Take no batch after one that failed in this run: Spark goes on only where the failure was swallowed."""
@@ -104,9 +103,10 @@ class FailedBatches:
         """
         if not run.writes:
             return
-        self._tell_of_others(batch_id)
+        noted = self._in_checkpoint()
+        self._tell_of_others(noted, batch_id)
         newest = -1 if run.newest is None else run.newest.batch_id
-        for one in self._found():
+        for one in self._concerning_us(noted):
             self._noted = True
             partly = one.partly or (one.several and one.batch_id <= newest)
             failed = replace(one, partly=partly)
@@ -120,9 +120,9 @@ class FailedBatches:
         # Those before are in the output. A failure from now on is not a part of theirs.
         self._keep_noted(lambda one: one.batch_id >= batch_id)
 
-    def _tell_of_others(self, batch_id: int) -> None:
+    def _tell_of_others(self, noted: Sequence[Failure], batch_id: int) -> None:
         """Warn of what sinks beside this one have failed to write: none of them refuses once it is called no longer."""
-        for one in [] if self._query is None else parse(self._query.read(FAILED)):
+        for one in noted:
             if one.batch_id < batch_id and not self._concerns_us(one):
                 log.warning(
                     'Batch %d of the sink "%s" failed in run %s of the query, and Spark has passed it. If the function '
@@ -146,15 +146,20 @@ class FailedBatches:
         not_passed = (batch for batch in newer if not is_committed(query, batch))
         log.error("%s", self._lacks(failed, next(not_passed, failed.last + 1), "The query has ended"))
 
+    def _in_checkpoint(self) -> list[Failure]:
+        """Read the entries of the checkpoint; none outside a query."""
+        return [] if self._query is None else parse(self._query.read(FAILED))
+
     def _found(self) -> list[Failure]:
-        """Return the entries of the checkpoint that concern the sink.
+        return self._concerning_us(self._in_checkpoint())
+
+    def _concerning_us(self, noted: Sequence[Failure]) -> list[Failure]:
+        """Return the entries that concern the sink.
 
         A query has one sink that writes exactly once. Rows that the query gave to another one are missing too, and
         once this sink has their batch in its log, no replay writes them.
         """
-        if self._query is None:
-            return []
-        found = [one for one in parse(self._query.read(FAILED)) if self._concerns_us(one)]
+        found = [one for one in noted if self._concerns_us(one)]
         return [one if self._ours(one) else replace(one, partly=True) for one in found]
 
     def _ours(self, one: Failure) -> bool:
@@ -172,7 +177,7 @@ class FailedBatches:
             return
         self._noted, self._owed = True, failure
         with logged(f"batch {failure.batch_id} failed, and could not be noted in the checkpoint"), _file:
-            others = [one for one in parse(self._query.read(FAILED)) if not self._ours(one)]
+            others = [one for one in self._in_checkpoint() if not self._ours(one)]
             self._query.register(FAILED, text_of([*others, failure]))
             self._owed = None
 
@@ -181,7 +186,7 @@ class FailedBatches:
         if self._query is None or not self._noted:
             return
         with logged(f"{FAILED} could not be changed in the checkpoint"), _file:
-            found = parse(self._query.read(FAILED))
+            found = self._in_checkpoint()
             left = [one for one in found if keep(one) or not self._concerns_us(one)]
             self._noted = any(map(self._concerns_us, left))
             if left and left != found:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
 from eos.errors import InvalidInput
-from eos.option_names import whole_number
+from eos.option_names import first_doubled, whole_number
 from eos.pickling import PickledByName
 from eos.pulsar.protocol.topics import persistent_name, split_partition
 from eos.pulsar.wire.message_id import EntryId
@@ -150,8 +149,8 @@ def _object(option: str, text: str) -> dict[str, str]:
     if not isinstance(given, dict) or not given or not all(isinstance(value, str) for value in given.values()):
         raise InvalidInput(f"{expected}.")
     named = [persistent_name(topic) for topic in given]
-    if doubled := sorted(name for name, times in Counter(named).items() if times > 1):
-        raise InvalidInput(f"{option} names {doubled[0]} twice. Give one place for it.")
+    if (doubled := first_doubled(named)) is not None:
+        raise InvalidInput(f"{option} names {doubled} twice. Give one place for it.")
     return dict(zip(named, given.values(), strict=True))
 
 

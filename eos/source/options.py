@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -19,7 +18,7 @@ from eos.config import MOST_S, Cluster, KeyFiles, Tls
 from eos.credentials import credentials_of, tls_of
 from eos.errors import InvalidInput
 from eos.history.offload.location import OffloadLocation, offload_location
-from eos.option_names import did_you_mean, same_name, spelling_key, whole_number
+from eos.option_names import did_you_mean, first_doubled, same_name, spelling_key, whole_number
 from eos.pickling import PickledByName
 from eos.pulsar.net.service_url import addresses, refuse_tls_in_vain, refuse_user
 from eos.pulsar.protocol.topics import NAMESPACE, full_name, persistent_name
@@ -343,8 +342,8 @@ def _topics(read: _Read) -> tuple[tuple[str, ...], str | None]:
     names = [persistent_name(word.strip()) for word in words if word.strip()]
     if not names:
         raise InvalidInput(f"{given[0]}={text!r} names no topic.")
-    if doubled := sorted(name for name, times in Counter(names).items() if times > 1):
-        raise InvalidInput(f"{given[0]} names {doubled[0]} twice. Its rows would come twice.")
+    if (doubled := first_doubled(names)) is not None:
+        raise InvalidInput(f"{given[0]} names {doubled} twice. Its rows would come twice.")
     return tuple(names), None
 
 

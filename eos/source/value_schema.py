@@ -1,9 +1,8 @@
 """Values typed by the topics' registered schema.
 
 The query reads by one schema: the newest one that its topics share when it is loaded, or the newest one with the type
-that the query declares. A message names the version that
-it was written with, and is decoded by that one; where a topic evolves while the query runs, its new messages are
-resolved to the query's schema.
+that the query declares. A message names the version that it was written with, and is decoded by that one; where a topic
+evolves while the query runs, its new messages are resolved to the query's schema.
 """
 
 from __future__ import annotations

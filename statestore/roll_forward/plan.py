@@ -128,7 +128,7 @@ def _newest_of(log: InputLog, query: str) -> Marker:
 
 
 def _refuse_continued(newest: Marker, own_batch: int, batch: int, offsets: str | None) -> None:
-    """Refuse rewritten state where the query has gone on since. Args: also the batch whose state it was before."""
+    """Refuse rewritten state where the query has continued since. Args: also the batch whose state it was before."""
     if newest.batch_id > own_batch and (
         newest.batch_id <= batch or _partitions(offsets) != _partitions(newest.offsets)
     ):
