@@ -181,7 +181,7 @@ def decode(data: bytes) -> Record:
     except (ValueError, KeyError, AttributeError, TypeError) as why:
         raise DamagedLog(
             f"the control topic contains a record that eos did not write: {bytes(data[:60])!r}. Something else writes"
-            " to this topic"
+            f" to this topic.{WAYS_OUT}"
         ) from why
     if isinstance(version, int) and version > VERSION:
         raise NewerVersion(
@@ -192,14 +192,16 @@ def decode(data: bytes) -> Record:
     if version != VERSION:
         raise DamagedLog(
             f"a record of the control log has version {version!r}, and this library reads version {VERSION}."
-            " No version of the library writes such a record. Something else writes to this topic"
+            f" No version of the library writes such a record. Something else writes to this topic.{WAYS_OUT}"
         )
     try:
         wants = _KINDS[kind]
         if wants is not OwnerRecord:
             fields["txn"] = TxnId.parse(fields["txn"])
         if wants is Marker and fields.pop("sha256") != digest(fields["offsets"]):
-            raise DamagedLog(f"the MARKER of batch {fields['batch_id']} does not match the checksum of its offsets")
+            raise DamagedLog(
+                f"the MARKER of batch {fields['batch_id']} does not match the checksum of its offsets.{WAYS_OUT}"
+            )
         _check_types(fields)
         if fields.get("expired") is not None:
             ledger, entry = map(int, fields["expired"])
@@ -208,7 +210,9 @@ def decode(data: bytes) -> Record:
     except DamagedLog:
         raise
     except (KeyError, TypeError, ValueError, InvalidInput, AttributeError) as why:
-        raise DamagedLog(f"a record of the control log lacks what it must have: {bytes(data[:200])!r}: {why}") from why
+        raise DamagedLog(
+            f"a record of the control log lacks what it must have: {bytes(data[:200])!r}: {why}.{WAYS_OUT}"
+        ) from why
 
 
 @dataclass(slots=True)
@@ -266,7 +270,7 @@ class LogView:
             raise DamagedLog(
                 f"the control log has a MARKER of batch {marker.batch_id} (transaction {marker.txn}) after the one of"
                 f" batch {newest.batch_id} (transaction {newest.txn}). A batch was committed twice or out of order."
-                " Another program writes to this control topic, or this is a defect of the library"
+                f" Another program writes to this control topic, or this is a defect of the library.{WAYS_OUT}"
             )
         self.newest = marker
         self.markers[marker.batch_id] = Past(marker.batch_id, marker.query_id, digest(marker.offsets), marker.principal)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from eos.commit.control_log import Intent, LogView, Marker, OwnerRecord, Record
+from eos.commit.control_log import WAYS_OUT, Intent, LogView, Marker, OwnerRecord, Record
 from eos.commit.control_topic import CONTROL, control_topic_in
 from eos.commit.log_reader import Each, oldest_needed, read_on, view_behind
 from eos.commit.ports import MessagePort
 from eos.commit.retry import ONE_READ
 from eos.doctor.traces import hides_a_part
-from eos.errors import DamagedLog, InvalidInput, NetworkError, NewerVersion, Refused, TopicMissing
+from eos.errors import DamagedLog, EosError, InvalidInput, NetworkError, NewerVersion, Refused, TopicMissing
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.topics import check_namespace
@@ -97,7 +97,7 @@ def sinks(client: Client, namespace: str, admin: Admin | None = None) -> list[Si
         try:
             found.append(sink(client, name, namespace, admin))
         except (DamagedLog, NewerVersion, NetworkError) as error:
-            found.append(SinkState(name, SinkStatus.UNREADABLE, problem=str(error)))
+            found.append(SinkState(name, SinkStatus.UNREADABLE, problem=_without_ways_out(error)))
         except InvalidInput:  # no sink has such a name, or its log was deleted just now
             continue
     return found
@@ -152,7 +152,7 @@ def _told(client: Client, name: str, namespace: str) -> SinkState:
     try:
         view.check_whole(None)
     except DamagedLog as error:
-        status, problem = SinkStatus.UNREADABLE, str(error)
+        status, problem = SinkStatus.UNREADABLE, _without_ways_out(error)
     return SinkState(
         name,
         status,
@@ -168,6 +168,11 @@ def _told(client: Client, name: str, namespace: str) -> SinkState:
         former_run_id=next((run for run in reversed(runs) if owner is None or run != owner.run_id), None),
         takeovers=sum(recent),
     )
+
+
+def _without_ways_out(error: EosError) -> str:
+    """Return what is wrong with a log, for a cell of a table."""
+    return str(error).removesuffix(f".{WAYS_OUT}")
 
 
 def is_open(admin: Admin, txn: TxnId) -> bool | None:

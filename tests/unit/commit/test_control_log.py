@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos.commit.control_log import (
+    WAYS_OUT,
     Intent,
     LogView,
     Marker,
@@ -103,8 +104,9 @@ def test_a_record_that_was_tampered_with_is_damaged_or_still_a_record(record: Re
     ],
 )
 def test_a_refused_record_says_why(data: bytes, words: str) -> None:
-    with pytest.raises(DamagedLog, match=words):
+    with pytest.raises(DamagedLog, match=words) as told:
         decode(data)
+    assert str(told.value).endswith(WAYS_OUT)
 
 
 def test_a_record_of_a_newer_version_is_not_told_as_damage() -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from eos.commit.control_log import Intent, OwnerRecord, Record
+from eos.commit.control_log import Intent, OwnerRecord, Record, decode
 from eos.doctor.sinks import RECENT, SinkState, SinkStatus, is_open, log_of, sink, sinks, summary
 from eos.errors import InvalidInput, NetworkError, NewerVersion, TopicMissing, Unanswered, Unreachable
 from eos.pulsar.net.admin import Admin
@@ -82,6 +82,18 @@ def test_the_sink_of_a_newer_version_is_listed_as_unreadable_and_not_left_out() 
     (found,) = sinks(cast(Client, Newer([owner("run")])), NAMESPACE)
     assert (found.name, found.status) == ("rows", SinkStatus.UNREADABLE)
     assert "version 2" in str(found.problem)
+
+
+def test_a_listed_log_says_what_is_wrong_and_leaves_the_ways_out_to_who_opens_it() -> None:
+    class Foreign(FakeClient):
+        def topics(self, namespace: str) -> list[str]:
+            return [f"persistent://{namespace}/__eos-rows"]
+
+        def reader(self, topic: str, **given: object) -> Any:
+            return decode(b"hello")
+
+    (found,) = sinks(cast(Client, Foreign([owner("run")])), NAMESPACE)
+    assert str(found.problem).endswith("b'hello'. Something else writes to this topic")
 
 
 def test_the_run_that_owned_it_before_is_another_one() -> None:
