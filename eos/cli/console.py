@@ -97,6 +97,12 @@ def show_progress(topic: str, entries: int) -> None:
         print(f"\r{printable(topic)}: {entries:,} entries\x1b[K", end="", file=sys.stderr, flush=True)
 
 
+def count(number: int, thing: str) -> str:
+    """Write a number of things: "no batches", "1 batch", "2,000 batches"."""
+    plural = thing + ("es" if thing.endswith("ch") else "s")
+    return f"{f'{number:,}' if number else 'no'} {thing if number == 1 else plural}"
+
+
 def time_of(milliseconds: int | None) -> str:
     """Write milliseconds since 1970 in ISO 8601, in UTC; nothing for None."""
     from eos.doctor.check import in_utc

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import ConnectionOptions, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, print_json, print_table, tell
+from eos.cli.console import FINDINGS, UNKNOWN, count, print_json, print_table, tell
 from eos.commit.control_topic import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _not_looked_at(failed: dict[str, NetworkError]) -> list[Check]:
         for partition, error in asked.items()
     ]
     if rest := len(failed) - len(asked):
-        others = "1 other partition" if rest == 1 else f"{rest} other partitions"
+        others = count(rest, "other partition")
         checks.append(unknown(f"readers of {others}", f"Whether readers of {others} wait is not known. {_SILENCE}"))
     return checks
 
@@ -297,18 +297,20 @@ def _told_checks(checks: list[Check]) -> str:
 
     number = {verdict: sum(check.verdict is verdict for check in checks) for verdict in CheckVerdict}
     if number[CheckVerdict.GOOD] == len(checks):
-        return f"{len(checks)} thing{'s' if len(checks) > 1 else ''} looked at: good."
+        return f"{count(len(checks), 'thing')} looked at: good."
     words = {
         CheckVerdict.GOOD: "good",
         CheckVerdict.CARE: "to take care of",
         CheckVerdict.UNKNOWN: "that can't be known",
     }
     told = ", ".join(f"{number[verdict]} {word}" for verdict, word in words.items() if number[verdict])
-    return f"{len(checks)} thing{'s' if len(checks) > 1 else ''} looked at: {told}. --json tells of each."
+    return f"{count(len(checks), 'thing')} looked at: {told}. --json tells of each."
 
 
 def _told_readers(partitions: int, failed: int, held_up: int, younger: int, older_than: float) -> str:
-    looked = f"{partitions - failed} of {partitions} partitions looked at" if failed else f"{partitions} partitions"
+    looked = count(partitions, "partition")
+    if failed:
+        looked = f"{partitions - failed} of {looked} looked at"
     held = "none held up" if held_up == 0 else f"{held_up} held up"
     if not younger:
         return f"{looked}, {held}."

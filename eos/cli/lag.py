@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import ConnectionOptions, connecting
-from eos.cli.console import print_json, print_table, show_progress, tell, time_of
+from eos.cli.console import count, print_json, print_table, show_progress, tell, time_of
 
 if TYPE_CHECKING:
     from eos.inspect.lag import SubscriptionLag
@@ -42,7 +42,8 @@ def lag(
     heads = ("topic", "subscription", "acknowledged to", "messages", "entries", "oldest", "msgBacklog")
     print_table(heads, map(_row, found))
     least = "" if all(one.whole for one in found) else "at least "
-    tell(f"{least}{sum(one.messages for one in found)} messages were not acknowledged.")
+    messages = sum(one.messages for one in found)
+    tell(f"{least}{count(messages, 'message')} {'was' if messages == 1 else 'were'} not acknowledged.")
 
 
 def _row(one: SubscriptionLag) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import ConnectionOptions, connecting
-from eos.cli.console import print_table, printable, tell, time_of
+from eos.cli.console import count, print_table, printable, tell, time_of
 
 if TYPE_CHECKING:
     from eos.inspect.rows import TopicRow
@@ -97,7 +97,7 @@ def _show(rows: list[TopicRow]) -> None:
     filled = [place for place in range(len(head)) if any(line[place] for line in lines)]
     if lines:
         print_table([head[place] for place in filled], [[line[place] for place in filled] for line in lines])
-    tell(f"{len(rows)} rows.")
+    tell(f"{count(len(rows), 'row')}.")
 
 
 def _text(data: bytes | None) -> str | None:

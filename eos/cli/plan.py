@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from eos.cli.connection import ConnectionOptions, connecting
-from eos.cli.console import print_json, print_table, tell
+from eos.cli.console import count, print_json, print_table, tell
 
 
 @connecting
@@ -51,8 +51,8 @@ def plan(
     ]
     print_table(("topic", "ledger", "entries", "bytes", "stored", "bookies", "read from"), rows)
     past = [one for one in found if one.reader is not SegmentReader.BROKERS]
-    told = f"{sum(one.entries for one in past)} of {sum(one.entries for one in found)} entries"
-    tell(f"{len(found)} segments. read.from=auto reads {told} past the brokers, and the others through them.")
+    told = f"{sum(one.entries for one in past):,} of {sum(one.entries for one in found):,} entries"
+    tell(f"{count(len(found), 'segment')}. read.from=auto reads {told} past the brokers, and the others through them.")
     for why in dict.fromkeys(one.why for one in found if one.why):
         tell(why)
     for one in found:

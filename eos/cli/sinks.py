@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eos.cli.connection import ConnectionOptions, ControlNamespace, connecting
-from eos.cli.console import FINDINGS, UNKNOWN, Yes, ask_first, print_json, print_table, show_progress, tell, time_of
+from eos.cli.console import (
+    FINDINGS,
+    UNKNOWN,
+    Yes,
+    ask_first,
+    count,
+    print_json,
+    print_table,
+    show_progress,
+    tell,
+    time_of,
+)
 from eos.commit.control_topic import DEFAULT_NAMESPACE, abort_command
 
 if TYPE_CHECKING:
@@ -246,7 +257,7 @@ def _records(found: list[WrittenBatch]) -> None:
             cells[4] = ", ".join(f"{topic.rpartition('/')[2]} {rows:,}" for topic, rows in one.rows.items())
         lines.append((str(one.number), time_of(written.at_ms), KINDS[type(one)], *cells))
     print_table(("number", "written at", "record", "batch", "attempt", "transaction", "run", "rows"), lines)
-    tell(f"{len(found)} records." if found else f"{EMPTY_LOG}.")
+    tell(f"{count(len(found), 'record')}." if found else f"{EMPTY_LOG}.")
 
 
 def _compare(found: Audit) -> None:
@@ -263,5 +274,5 @@ def _compare(found: Audit) -> None:
         print_table(("batch", "topic", "promised", "found", "verdict", "transaction"), lines)
     wrong = len({one.batch_id for one in found.discrepancies})
     told = f"{wrong} of them otherwise" if wrong else "as promised"
-    topics = f"{len(found.topics)} topic{'' if len(found.topics) == 1 else 's'}"
-    tell(f"{found.batches:,} committed batches, {found.rows:,} rows, {topics}: {told}.")
+    sums = f"{count(found.rows, 'row')}, {count(len(found.topics), 'topic')}"
+    tell(f"{count(found.batches, 'committed batch')}, {sums}: {told}.")

@@ -12,6 +12,7 @@ from rich.console import Console
 from eos.cli.console import FINDINGS as FINDINGS
 from eos.cli.console import NO_ANSWER as NO_ANSWER
 from eos.cli.console import UNKNOWN as UNKNOWN
+from eos.cli.console import count as count
 from eos.cli.console import print_facts as print_facts
 from eos.cli.console import print_table as print_table
 from eos.cli.console import run as run_and_tell
@@ -59,12 +60,6 @@ def bar(what: str = "", total: int | None = None, *, stays: bool = False) -> Ite
 def bytes_of(show: Show) -> Callable[[int, int], None]:
     """Return what a copy calls with bytes done and bytes in all, for a bar."""
     return lambda done, total: show(done, total, f"{size(done)} of {size(total)}")
-
-
-def count(number: int, thing: str) -> str:
-    """Write a number of things: "no batches", "1 batch", "2 batches"."""
-    plural = thing + ("es" if thing.endswith("ch") else "s")
-    return f"{number or 'no'} {thing if number == 1 else plural}"
 
 
 def runs(numbers: Iterable[int]) -> str:

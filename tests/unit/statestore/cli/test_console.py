@@ -17,7 +17,7 @@ def test_sizes(count: int, text: str) -> None:
 
 
 def test_numbers_of_things() -> None:
-    assert [console.count(number, "batch") for number in (0, 1, 2)] == ["no batches", "1 batch", "2 batches"]
+    assert [console.count(number, "batch") for number in (0, 1, 2_000)] == ["no batches", "1 batch", "2,000 batches"]
     assert console.count(1, "file") == "1 file"
     assert console.count(3, "file") == "3 files"
 
