@@ -87,14 +87,23 @@ class FailedBatches:
         self._owed = None
         self._keep_noted(self._is_of_another_sink)
 
+    def keep_as_part(self) -> None:
+        """Note that the rows of the call that failed are missing from a batch that another call has written."""
+        if self.first is not None:
+            self._note(replace(self.first, partly=True))
+
     def of_another_sink(self) -> Failure | None:
         """Return what another sink has failed to write in this run. Raises what reading the checkpoint does."""
         return next(filter(self._is_of_another_sink, self._in_checkpoint()), None)
 
     def refuse_a_hole(self, batch_id: int) -> None:
         """Take no batch after one that failed in this run: Spark goes on only where the failure was swallowed."""
-        if self.first is not None and self.first.batch_id < batch_id:
+        if self.first is not None and self.has_passed(batch_id):
             raise InvalidInput(self._lacks(self.first, batch_id, f"Batch {batch_id} is not written"))
+
+    def has_passed(self, batch_id: int) -> bool:
+        """Tell whether a batch before this one has failed in this run."""
+        return self.first is not None and self.first.batch_id < batch_id
 
     def look_back(self, run: Run, batch_id: int) -> None:
         """Refuse to go on after a batch that failed in an earlier run, and whose error was swallowed.

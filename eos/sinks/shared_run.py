@@ -28,7 +28,7 @@ from eos.sinks.failed_batches import FailedBatches, is_committed, logged, note_w
 from eos.sinks.metrics import Metrics
 from eos.sinks.options import SinkOptions
 from eos.sinks.run import OwningRun, Run, RunContext
-from eos.sinks.write_request import WriteRequest, differ, refuse_other_rows
+from eos.sinks.write_request import WriteRequest, differ, lacks_rows, refuse_other_rows
 from eos.spark import query as spark
 
 log = logging.getLogger("eos.sink")
@@ -135,6 +135,7 @@ class SharedRun:
         self._told = False  # the query is to end with the failure
         self._watch: threading.Thread | None = None  # while the batch that failed may be written again
         self._turn = threading.RLock()
+        self._noting = threading.Lock()  # a call of another thread may fail while a batch is written
 
     @property
     def has_no_log(self) -> bool:
@@ -152,8 +153,9 @@ class SharedRun:
                 refuse_other_rows(start.batch_id, call, requests)
             run = self._open(start.metrics, start.options) or self._begin(start)
             run.take(start.batch_id, writes, start.identity)
-            self._written = start.batch_id
-            self._succeeded(start.batch_id)
+            with self._noting:
+                self._written = start.batch_id
+                self._succeeded(start.batch_id, requests)
 
     def failed(
         self, batch_id: int, error: BaseException, requests: Sequence[WriteRequest] = (), *, stopped: bool = False
@@ -163,6 +165,10 @@ class SharedRun:
         Args: the batch, the error of its call, its write requests, and whether the query was stopped, which must not
             end it with an error.
         """
+        with self._noting:
+            self._note(batch_id, error, requests, stopped=stopped)
+
+    def _note(self, batch_id: int, error: BaseException, requests: Sequence[WriteRequest], *, stopped: bool) -> None:
         if self.query is not None:  # outside a query nobody but the caller counts a batch as done
             self._given_up = {batch_id: [*self._given_up.get(batch_id, []), tuple(requests)]}
         words = words_of(error)
@@ -225,8 +231,16 @@ class SharedRun:
             weakref.finalize(self, threading.Thread(target=run.close, daemon=True).start).atexit = False
         return run
 
-    def _succeeded(self, batch_id: int) -> None:
-        """Forget what failed before: the batch was written after all, or the log has it."""
+    def _succeeded(self, batch_id: int, requests: Sequence[WriteRequest]) -> None:
+        """Forget what failed before: the batch was written after all, or the log has it.
+
+        Not a call of another thread that has failed since the batch was begun, and whose rows nobody has written.
+        """
+        if self._failed.has_passed(batch_id):
+            return
+        if any(lacks_rows(requests, call) for call in self._given_up.get(batch_id, [])):
+            self._failed.keep_as_part()
+            return
         self._failed.forget(batch_id)
         self._given_up = {}
         if self._told and self.query is not None:

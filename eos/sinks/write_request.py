@@ -49,12 +49,12 @@ class WriteRequest(NamedTuple):
 def differ(calls: Sequence[Sequence[WriteRequest]]) -> bool:
     """Tell whether calls were asked for different rows. One that did not come to ask for any does not count."""
     asked = [call for call in calls if call]
-    return any(_leaves_out(asked[0], other) or _leaves_out(other, asked[0]) for other in asked[1:])
+    return any(lacks_rows(asked[0], other) or lacks_rows(other, asked[0]) for other in asked[1:])
 
 
 def refuse_other_rows(batch_id: int, failed: Sequence[WriteRequest], requests: Sequence[WriteRequest]) -> None:
     """Refuse a call that leaves out rows of one that failed for the same batch. Raises InvalidInput."""
-    if _leaves_out(requests, failed):
+    if lacks_rows(requests, failed):
         raise InvalidInput(
             f"Nothing of batch {batch_id} is written. An earlier call of the sink for the batch failed in this run "
             "of the query, its error did not leave foreachBatch, and this call does not hold the same rows. The "
@@ -63,7 +63,7 @@ def refuse_other_rows(batch_id: int, failed: Sequence[WriteRequest], requests: S
         )
 
 
-def _leaves_out(requests: Sequence[WriteRequest], others: Sequence[WriteRequest]) -> bool:
+def lacks_rows(requests: Sequence[WriteRequest], others: Sequence[WriteRequest]) -> bool:
     """Tell whether requests lack one of the others."""
     left = list(requests)
     for one in others:

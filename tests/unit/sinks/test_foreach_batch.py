@@ -210,6 +210,29 @@ def test_a_call_in_the_main_thread_outside_of_a_query_ends_none(
     assert "Batch 0 failed outside of the thread of a query. No query was found" in caplog.text
 
 
+@pytest.mark.parametrize("rows", [STREAMED, COLLECTED])
+@pytest.mark.parametrize("named", [3, 4])
+def test_a_call_that_fails_in_a_thread_while_the_batch_is_written_is_noted(
+    sink: eos.Sink, query: FakeQuery, monkeypatch: pytest.MonkeyPatch, rows: Any, named: int
+) -> None:
+    """Its rows are in no batch, be it the one in hand or, of a thread that is late, the one before."""
+    for query.in_hand in (2, 3):
+        sink(ROWS, query.in_hand)
+    query.in_hand = 4
+    monkeypatch.setattr(FakeRun, "take", lambda *given: in_a_thread(lambda: sink(rows, named)))
+    sink(ROWS, 4)
+    expect_failed(query, named, "not called in the thread")
+    assert (query.failed is not None and query.failed.partly, query.ends_after_batch) == (True, True)
+
+
+def test_a_call_that_fails_in_a_thread_is_made_good_by_a_batch_with_its_rows(
+    sink: eos.Sink, query: FakeQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeRun, "take", lambda *given: in_a_thread(lambda: sink(STREAMED, 0)))
+    sink(STREAMED, 0)
+    assert (query.failed, query.ends_with) == (None, None)
+
+
 def test_threads_that_are_not_pinned_are_named(
     sink: eos.Sink, query: FakeQuery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
