@@ -103,12 +103,12 @@ def test_the_admin_api_is_waited_for_some_seconds_only() -> None:
 
     def ask(txn: TxnId) -> set[str]:
         answer.wait(PATIENCE_S)
-        return {"late"}
+        return {f"late in {txn}"}
 
     with pytest.raises(NetworkError, match="in time"):
         added_partitions(ask, TXN, time.monotonic())
     answer.set()
-    assert added_partitions(ask, TXN, time.monotonic() + PATIENCE_S) == {"late"}
+    assert added_partitions(ask, TXN, time.monotonic() + PATIENCE_S) == {f"late in {TXN}"}
 
 
 @pytest.mark.parametrize("failure", [Unreachable("refused"), InvalidInput("no token"), KeyError("txnId"), None])
