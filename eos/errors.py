@@ -25,6 +25,11 @@ InvalidInput, and `BadCertificates` both an Unreachable and an InvalidInput.
 
 from __future__ import annotations
 
+from typing import Final
+
+INTERRUPTS: Final = (KeyboardInterrupt, SystemExit)
+"""The errors by which a signal ends a call: of Ctrl-C, and of a handler that calls `sys.exit`, as for SIGTERM."""
+
 
 class EosError(Exception):
     """Base of every error that `eos` raises on purpose."""

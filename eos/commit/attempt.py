@@ -16,15 +16,20 @@ transaction is aborted, until it has ended. From then on only the control log kn
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Collection
+
 from eos.commit.control_log import Intent, Marker
 from eos.commit.decision import Action, Identity
 from eos.commit.owner import Owner
 from eos.commit.ports import DeliveryPort, Written
 from eos.commit.transaction import TransactionEnd
-from eos.errors import InvalidInput, NotCommitted, OutOfTurn, RefusedForGood, Stopped, TookTooLong
+from eos.errors import INTERRUPTS, InvalidInput, NotCommitted, OutOfTurn, RefusedForGood, Stopped, TookTooLong
 from eos.pulsar.wire.message_id import MessageId
 from eos.pulsar.wire.txn import TxnId
 from eos.steps import Phase, Step
+
+log = logging.getLogger("eos.commit.attempt")
 
 
 def attempt(owner: Owner, batch_id: int, identity: Identity, delivery: DeliveryPort) -> Action:
@@ -39,7 +44,7 @@ def attempt(owner: Owner, batch_id: int, identity: Identity, delivery: DeliveryP
         Fenced: another driver owns the sink. Whether the batch is visible is for that driver to say.
         StaleBatch, IdentityMismatch, DamagedLog: see `eos.commit.decision.DECISION`.
         Stopped: the query was stopped, and the log does not have the batch.
-        InvalidInput, OutOfTurn, KeyboardInterrupt: from `delivery`, after the transaction was aborted.
+        InvalidInput, OutOfTurn, KeyboardInterrupt, SystemExit: from `delivery`, after the transaction was aborted.
     """
     action = owner.decide(batch_id, identity)
     if action is Action.WRITE:
@@ -59,7 +64,7 @@ class _Attempt:
     def run(self) -> None:
         try:
             marker, at = self._write()
-        except (Exception, KeyboardInterrupt) as why:
+        except (Exception, *INTERRUPTS) as why:
             self._took_s = self._since_start_s()
             self._give_up(why)
             raise
@@ -166,15 +171,30 @@ class _Attempt:
     def _give_up(self, why: BaseException) -> None:
         """Abort, until the transaction has ended. An error about the input, or about a mistake, passes as it is."""
         owner = self._owner
-        unsealed = self._delivery.abandon()
+        try:
+            unsealed = self._abandoned()
+        except INTERRUPTS:  # once more, by an impatient user: readers wait until the transaction has ended
+            owner.abort()
+            raise
         owner.abort()
         owner.free(unsealed)
-        if isinstance(why, (InvalidInput, OutOfTurn, KeyboardInterrupt)):
+        if isinstance(why, (InvalidInput, OutOfTurn, *INTERRUPTS)):
             return
         if owner.log.lost:
             owner.settle()
         if not isinstance(why, TookTooLong):
             raise self._not_committed(f"batch {self._batch_id} was aborted: {why}") from why
+
+    def _abandoned(self) -> Collection[str]:
+        try:
+            return self._delivery.abandon()
+        except Exception as why:  # such as that the system has no thread left, or that Python is ending
+            log.warning(
+                "Batch %d is aborted, and its producers could not be given up before: %s. Readers of its topics may "
+                "wait behind its rows. `eos doctor` lists such partitions, and `eos doctor --heal TOPIC` frees them.",
+                *(self._batch_id, why),
+            )
+            return ()
 
     def _out_of_time(self) -> bool:
         return self._took_s > self._ttl_s

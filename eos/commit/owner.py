@@ -23,6 +23,7 @@ from eos.commit.retry import GaveUp, OwnerSettings, Waits
 from eos.commit.takeover import Takeover, owed
 from eos.commit.transaction import EndAnswer, TransactionEnd, ask, end
 from eos.errors import (
+    INTERRUPTS,
     CommitUnknown,
     EosError,
     InvalidInput,
@@ -153,7 +154,7 @@ class Owner:
         try:
             with self._telling_what_is_known():
                 self._takeover.run(Identity(query_id, run_id, "", principal), registered)
-        except (Exception, KeyboardInterrupt):
+        except (Exception, *INTERRUPTS):
             self.close()
             raise
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from eos.commit.ports import CoordinatorsPort
 from eos.commit.retry import Retry
-from eos.errors import EosError, InvalidInput, NetworkError, Refused
+from eos.errors import INTERRUPTS, EosError, InvalidInput, NetworkError, Refused
 from eos.pulsar.wire.txn import TxnId
 
 
@@ -78,7 +78,7 @@ def open_transaction(
     try:
         opening.add_partitions(txn, sorted(topics))
         yield txn
-    except (Exception, KeyboardInterrupt):
+    except (Exception, *INTERRUPTS):
         end(client, txn, commit=False, patience=patience())
         raise
 

@@ -104,7 +104,12 @@ def give_up_producers(producers: Sequence[Producer], until: float) -> list[Produ
             producer.abandon()
             others.append(producer)
 
-    _each(give_up, producers)
+    try:
+        _each(give_up, producers)
+    except RuntimeError:  # the system has no thread left, or Python is ending
+        for producer in producers:
+            producer.abandon()
+        return list(producers)
     return others
 
 

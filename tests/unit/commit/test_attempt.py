@@ -210,6 +210,7 @@ def test_a_batch_without_rows_commits_like_any_other(world: Alone, owner: Owner)
         (InvalidInput("row 3"), InvalidInput),
         (OutOfTurn("a mistake"), OutOfTurn),
         (KeyboardInterrupt(), KeyboardInterrupt),
+        (SystemExit(143), SystemExit),
     ],
 )
 def test_when_writing_fails_the_transaction_is_aborted(
@@ -222,6 +223,34 @@ def test_when_writing_fails_the_transaction_is_aborted(
     assert open_transactions(world) == 0
     commit(world, owner, 0)
     assert [e.data for e in world.broker.topic(DATA[0]).readable()] == [b"0/data-0/0", b"0/data-0/1"]
+
+
+@pytest.mark.parametrize(
+    ("also", "expected"),
+    [
+        (RuntimeError("can't start new thread"), NotCommitted),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        (SystemExit(143), SystemExit),
+    ],
+)
+def test_a_delivery_that_cannot_be_given_up_is_aborted_all_the_same(
+    world: Alone,
+    owner: Owner,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    also: BaseException,
+    expected: type[BaseException],
+) -> None:
+    """Readers would wait for as long as the transaction lives. The user may interrupt the giving up, too."""
+
+    def abandon(delivery: Fails) -> tuple[str, ...]:
+        raise also
+
+    monkeypatch.setattr(Fails, "abandon", abandon)
+    with pytest.raises(expected, match=None if expected is not NotCommitted else "batch 0 was aborted: boom"):
+        attempt(owner, 0, identity(0), raising(RuntimeError("boom"), world))
+    assert open_transactions(world) == 0
+    assert ("could not be given up before: can't start new thread" in caplog.text) == (expected is NotCommitted)
 
 
 def test_the_abort_is_repeated_until_the_transaction_has_ended(world: Alone, owner: Owner) -> None:
@@ -332,9 +361,12 @@ def test_a_zombie_in_the_middle_of_its_commit_leaves_the_word_to_its_successor(w
     assert [e.data for e in world.broker.topic(DATA[0]).readable()] == [b"0/data-0/0", b"0/data-0/1"]
 
 
-def test_an_interrupt_after_the_commit_was_sent_does_not_abort_it(world: Alone, owner: Owner) -> None:
-    world.failing = {"END_TXN commit": [(KeyboardInterrupt(), True)]}
-    with pytest.raises(KeyboardInterrupt):
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), SystemExit(143)])
+def test_an_interrupt_after_the_commit_was_sent_does_not_abort_it(
+    world: Alone, owner: Owner, interrupt: BaseException
+) -> None:
+    world.failing = {"END_TXN commit": [(interrupt, True)]}
+    with pytest.raises(type(interrupt)):
         commit(world, owner, 0)
     assert owner.unsettled
     commit(world, owner, 0)

@@ -119,7 +119,7 @@ def test_topics_are_in_the_transaction_before_the_block_and_it_is_open_after_it(
     assert (txn.coordinator, client.asked, client.world.log) == (2, [], ["NEW_TXN", "ADD_PARTITION"])
 
 
-@pytest.mark.parametrize("error", [Failed(), Unanswered("?"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [Failed(), Unanswered("?"), KeyboardInterrupt(), SystemExit(143)])
 def test_a_block_that_fails_leaves_an_aborted_transaction(error: BaseException) -> None:
     client = Answers(LOADING)
     with pytest.raises(type(error)), open_transaction(client, 0, ["t"], 30, lambda: patience(client)) as txn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 from eos.pulsar.wire.txn import TxnId
 from tests.unit.pulsar.net.fake_broker import FakeBroker, refusing, silent
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, until
 
 TXN = TxnId(0, 7)
 TERMINATED = ServerError.TopicTerminatedError
@@ -90,6 +91,20 @@ def test_a_producer_is_closed_with_the_brokers_confirmation_or_given_up(broker: 
     (late,) = open_producers(client, ["b"], budget)
     late.send(CHUNK, TXN)
     assert give_up_producers([late], time.monotonic() + 0.2) == [late]
+
+
+def test_producers_are_given_up_where_no_thread_can_be_started(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container that has used up its processes, and while Python is ending."""
+    kept = open_producers(client, ["a", "b"], InFlight())
+
+    def submit(*given: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+    assert give_up_producers(kept, inf) == kept
+    until(lambda: len(broker.commands(Type.CLOSE_PRODUCER)) == 2, "the broker keeps a producer")
 
 
 def test_a_cluster_out_of_reach_names_no_topic(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
