@@ -127,6 +127,7 @@ class SharedRun:
     def __init__(self, options: SinkOptions, run_id: str, query: spark.Query | None) -> None:
         self.run_id, self.query, self.name = run_id, query, options.name
         self._run: Run | None = None
+        self._when_dropped: weakref.finalize[[], SharedRun] | None = None
         self._options = options
         self._taken: dict[int, str] = {}
         self._failed = FailedBatches(options, query)
@@ -197,6 +198,8 @@ class SharedRun:
             if self._run is not None:
                 self._run.close()
                 self._run = None
+            if self._when_dropped is not None:
+                self._when_dropped.detach()  # it would keep the run for as long as a sink has this one
 
     def end_with_query(self) -> None:
         """Wait for the end of the query, and close. Logs a failure that it has passed."""
@@ -228,7 +231,8 @@ class SharedRun:
                 raise
         self._run, self._options = run, start.options
         if self.query is None:  # in a thread of its own, since closing waits for the broker
-            weakref.finalize(self, threading.Thread(target=run.close, daemon=True).start).atexit = False
+            self._when_dropped = weakref.finalize(self, threading.Thread(target=run.close, daemon=True).start)
+            self._when_dropped.atexit = False
         return run
 
     def _succeeded(self, batch_id: int, requests: Sequence[WriteRequest]) -> None:

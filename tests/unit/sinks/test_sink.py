@@ -241,6 +241,16 @@ def test_a_sink_that_is_dropped_closes_its_run(monkeypatch: pytest.MonkeyPatch, 
     until(run.closed.is_set, "the run was left open")
 
 
+def test_a_sink_that_is_closed_after_each_batch_keeps_none_of_its_runs(sink: Sink) -> None:
+    """A run has producers, a thousand markers and the topics' schemas. A sink may be closed for each hour's batch."""
+    write(sink, 0)
+    run = weakref.ref(FakeRun.made.pop())
+    sink.close()
+    write(sink, 1)
+    gc.collect()
+    assert run() is None
+
+
 def test_a_run_is_closed_when_its_query_has_ended(monkeypatch: pytest.MonkeyPatch, sink: Sink) -> None:
     query = FakeQuery()
     monkeypatch.setattr("eos.spark.query.current_query", lambda session, known=None: query)
