@@ -24,6 +24,9 @@ from eos.errors import BadCredentials, NoCredentials
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")  # visible ASCII: all that a header of HTTP takes (RFC 9110, 5.5)
 
+_MOST_FUNCTIONS = 64
+"""Of the callers' functions that a process keeps, at most: a sink for each batch may bring one for each."""
+
 _guard = threading.Lock()
 _functions: dict[Provider, Callable[[], object]] = {}
 _running: dict[Provider | OAuth2, Future[object]] = {}
@@ -32,7 +35,7 @@ _running: dict[Provider | OAuth2, Future[object]] = {}
 def provider(name: str, pickled: bytes, function: Callable[[], object]) -> Provider:
     """Return a function as credentials carry it; this process calls the function itself, others what was pickled."""
     made = Provider(name, pickled)
-    _functions[made] = function
+    _keep(made, function)
     return made
 
 
@@ -146,9 +149,18 @@ def _asked(source: Provider, timeout_s: float) -> object:
 
 
 def _function(source: Provider) -> Callable[[], object]:
-    if source not in _functions:
-        _functions[source] = pickle.loads(source.pickled)
-    return _functions[source]
+    found = _functions.get(source)
+    return _keep(source, pickle.loads(source.pickled) if found is None else found)
+
+
+def _keep(source: Provider, function: Callable[[], object]) -> Callable[[], object]:
+    """Keep a function as the one that was used last, and let go of the one that was not used for longest."""
+    with _guard:
+        _functions.pop(source, None)
+        _functions[source] = function
+        if len(_functions) > _MOST_FUNCTIONS:
+            del _functions[next(iter(_functions))]
+    return function
 
 
 def _started(source: Provider | OAuth2, ask: Callable[[], object]) -> Future[object]:

@@ -15,7 +15,7 @@ from eos.config import Cluster, Credentials, Provider
 from eos.credentials import SecretUnreadable
 from eos.errors import BadCredentials, ConnectionLost, InvalidInput, NetworkError, NoCredentials, Refused
 from eos.local.access import signed
-from eos.pulsar.net.authentication import auth_data, expiry, provider, secret
+from eos.pulsar.net.authentication import _MOST_FUNCTIONS, _functions, auth_data, expiry, provider, secret
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.pulsar_pb2 import ServerError
@@ -29,6 +29,15 @@ SECRET = "s3cr3t"
 def given(function: Callable[[], object]) -> Credentials:
     """Credentials of a function, such as no pickle has to hold: each is one of its own."""
     return Credentials("token", provider("vault.token", os.urandom(8), function))
+
+
+def test_of_the_functions_of_many_sinks_those_are_kept_that_are_used() -> None:
+    """A sink for each batch may bring a function of its own, with all that it holds."""
+    used = given(lambda: "used")
+    for _ in range(3 * _MOST_FUNCTIONS):
+        given(lambda: "never used")
+        assert secret(used, PATIENCE_S) == "used"
+    assert len(_functions) == _MOST_FUNCTIONS
 
 
 def test_a_function_is_asked_each_time() -> None:
