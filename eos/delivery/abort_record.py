@@ -52,7 +52,7 @@ def seal(client: Client, txn: TxnId, topics: Collection[str], introduction: Prod
     def seal_one(topic: str) -> None:
         (producer,) = open_producers(client, [topic], InFlight(), introduction=introduction)
         try:
-            client.coordinator(txn.coordinator).add_partitions(txn, [topic])
+            client.coordinator(txn.coordinator).add_partitions(txn, [topic], until)
             producer.send_record(b"", txn, local=True, until=until)
         finally:
             producer.abandon()

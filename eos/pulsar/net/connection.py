@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from itertools import groupby
+from math import inf
 from typing import Protocol
 
 from eos.config import Cluster
@@ -138,18 +139,18 @@ class Connection:
         self,
         request: BaseCommand,
         asked: str,
-        timeout_s: float | None = None,
+        timeout_s: float = inf,
         sent: Callable[[], None] | None = None,
         moot: Callable[[], bool] = lambda: False,
     ) -> BaseCommand:
         """Send a request and return its answer, which may be a refusal.
 
-        Args: the request; what is asked for, in words; seconds to wait (default: the
-        cluster's); called as soon as the socket has taken the request; whether no answer will come any longer, looked
+        Args: the request; what is asked for, in words; seconds to wait, if fewer than the
+        cluster's; called as soon as the socket has taken the request; whether no answer will come any longer, looked
         at each second.
         Raises Unanswered, ConnectionLost.
         """
-        limit = self._cluster.request_timeout_s if timeout_s is None else timeout_s
+        limit = min(self._cluster.request_timeout_s, timeout_s)
         waiting: Future[BaseCommand] = Future()
         with self._lock:
             self._check(asked)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import inf
 
 from eos.errors import Refused, Unanswered
 from eos.pulsar.net.broker_lookup import BrokerLookup, coordinators_allowed
 from eos.pulsar.net.connection import Connection
-from eos.pulsar.net.transactions import Transactions
+from eos.pulsar.net.transactions import Tracked, Transactions
 from eos.pulsar.protocol.coordinator import LOADING, CoordinatorHandshake, State
 from eos.pulsar.protocol.topics import COORDINATOR_TOPIC, full_name, partition_name
 from eos.pulsar.protocol.transaction import Transaction
@@ -62,8 +65,11 @@ class Coordinator:
         self._transactions.add(transaction)
         return transaction.txn
 
-    def add_partitions(self, txn: TxnId, topics: Sequence[str]) -> None:
+    def add_partitions(self, txn: TxnId, topics: Sequence[str], until: float = inf) -> None:
         """Make these physical partitions part of the transaction, before the first send to them.
+
+        Waits at most to `until`, an instant of `time.monotonic`. The transaction's end waits as long, since the
+        requests about a transaction go one after the other.
 
         Raises Refused (a finished transaction: "InvalidTxnStatus" or "TransactionNotFound"),
         Unanswered, ConnectionLost, OutOfTurn.
@@ -71,8 +77,10 @@ class Coordinator:
         names = [full_name(topic) for topic in topics]
         tracked = self._transactions.of(txn)
         asked = f"add {len(names)} partitions to transaction {txn} at coordinator {self.index}"
-        with tracked.turn:
-            self._exchange(lambda: tracked.transaction.add(names), tracked.transaction, asked, None, tracked.guard)
+        with _turn_of(tracked, asked, until):
+            self._exchange(
+                lambda: tracked.transaction.add(names), tracked.transaction, asked, None, tracked.guard, until
+            )
 
     def end(self, txn: TxnId, commit: bool, sent: Callable[[], None] | None = None) -> None:
         """Commit or abort the transaction.
@@ -95,13 +103,14 @@ class Coordinator:
         asked: str,
         sent: Callable[[], None] | None,
         guard: threading.Lock | None = None,
+        until: float = inf,
     ) -> None:
         guard = guard if guard is not None else threading.Lock()
         connection = self._connected()
         with guard:
             command = request()
         try:
-            answer = connection.ask(command, asked, sent=sent)
+            answer = connection.ask(command, asked, max(0.0, until - time.monotonic()), sent=sent)
         except BaseException:  # also an interrupt: the request may have gone out
             with guard:
                 transaction.lost()
@@ -139,3 +148,14 @@ class Coordinator:
         if self._acquaintance.receive(answer) is State.WAITING:
             raise Refused(asked, "TransactionCoordinatorNotFound", "it is not loaded yet")
         return connection
+
+
+@contextmanager
+def _turn_of(tracked: Tracked, asked: str, until: float) -> Iterator[None]:
+    """Wait until no request about a transaction is under way. Raises Unanswered where one still is at `until`."""
+    if not tracked.turn.acquire(timeout=-1 if until == inf else max(0.0, until - time.monotonic())):
+        raise Unanswered(f"{asked}: an earlier request about this transaction was not answered in time")
+    try:
+        yield
+    finally:
+        tracked.turn.release()

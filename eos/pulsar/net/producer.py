@@ -250,7 +250,7 @@ class Producer:
         if self._line.state is State.CLOSED:
             return
         self.flush(until)
-        timeout_s = min(self._timeout_s, max(0.0, until - time.monotonic()))
+        timeout_s = max(0.0, until - time.monotonic())
         with self._giving_up_on_error():
             with self._changed:
                 request = self._line.close()

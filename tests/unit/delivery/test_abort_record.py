@@ -74,6 +74,20 @@ def test_a_broker_that_is_silent_is_waited_for_some_seconds_only(
     assert seal(client, TXN, {"a"}, None) == {"a"}
 
 
+def test_an_abort_waits_no_longer_for_the_records_than_their_topics_are_waited_for(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coordinator that does not answer would hold a query up that is stopped, once for each topic."""
+    monkeypatch.setattr(abort_record, "PATIENCE_S", 0.2)
+    broker.handlers[Type.ADD_PARTITION_TO_TXN] = silent
+    with broker.client(10 * PATIENCE_S) as client:
+        assert seal(client, TXN, {"a", "b", "c"}, None) == {"a", "b", "c"}
+        ended = threading.Thread(target=client.coordinator(0).end, args=(TXN, False))
+        ended.start()
+        ended.join(PATIENCE_S)
+        assert not ended.is_alive()
+
+
 def test_partitions_are_those_that_are_known_and_else_asked_for(broker: FakeBroker, client: Client) -> None:
     assert physical_topics(client, {"persistent://public/default/t"}, {"persistent://public/default/t": 2}) == {
         "persistent://public/default/t-partition-0",

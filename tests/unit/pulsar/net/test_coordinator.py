@@ -137,7 +137,7 @@ class Line:
     def __init__(self, answers: dict[Type, Callable[[], BaseCommand]]) -> None:
         self.alive, self.answers = True, answers
 
-    def ask(self, request: BaseCommand, asked: str, *, sent: object = None) -> BaseCommand:
+    def ask(self, request: BaseCommand, asked: str, timeout_s: float = 0, *, sent: object = None) -> BaseCommand:
         """Return the answer that is given."""
         return self.answers[request.type]()
 
