@@ -65,10 +65,10 @@ def ask(given: OAuth2, timeout_s: float) -> str:
     discovery = given.issuer_url.rstrip("/") + _DISCOVERY
     with _http(given, timeout_s) as http:
         found = _answer(http, http.build_request("GET", discovery), client_secret)
-        endpoint = found.get("token_endpoint")
-        if not isinstance(endpoint, str) or not endpoint.startswith(("https://", "http://")):
+        endpoint = _endpoint(found.get("token_endpoint"))
+        if endpoint is None:
             raise BadCredentials(f"{discovery} names no token_endpoint. Check issuer_url")
-        if given.issuer_url.startswith("https://") and not endpoint.startswith("https://"):
+        if httpx.URL(given.issuer_url).scheme == "https" and endpoint.scheme != "https":
             raise BadCredentials(
                 f"{discovery} names the token_endpoint {endpoint}. The secret would travel in the open"
             )
@@ -82,11 +82,20 @@ def ask(given: OAuth2, timeout_s: float) -> str:
     return token
 
 
+def _endpoint(told: object) -> httpx.URL | None:
+    """Return an address that can be asked; None for anything else."""
+    try:
+        url = httpx.URL(told) if isinstance(told, str) else None
+    except httpx.InvalidURL:
+        return None
+    return url if url is not None and url.scheme in ("http", "https") and url.host else None
+
+
 def _number(told: object) -> float | None:
     """Return a number, which some issuers write as a text."""
     try:
         return float(told) if isinstance(told, int | float | str) else None
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
@@ -119,6 +128,11 @@ def _answer(http: httpx.Client, request: httpx.Request, secret: str) -> dict[str
         raise NoCredentials(
             f"can't ask {url} for a token: {error or type(error).__name__}. {advice}{by_proxy(str(url))}"
         ) from None
+    if url.scheme == "https" and any(one.url.scheme != "https" for one in (*answer.history, answer)):
+        # Anybody on the way could have named a token endpoint, which gets the secret.
+        raise BadCredentials(
+            f"{url} leads on to an address without TLS. Its answer is not trusted with the secret. Check issuer_url"
+        )
     try:
         told = answer.json()
     except ValueError:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+import httpx
 import pytest
 
 from eos.config import Credentials, OAuth2
@@ -74,8 +76,8 @@ def test_a_life_that_is_written_as_a_text_counts(issuer: Issuer) -> None:
     assert [secret(given, PATIENCE_S) for _ in range(2)] == ["token-1", "token-1"]
 
 
-@pytest.mark.parametrize("lives_s", [None, "an hour"])
-def test_a_token_without_a_known_life_is_not_kept(issuer: Issuer, lives_s: str | None) -> None:
+@pytest.mark.parametrize("lives_s", [None, "an hour", pytest.param(10**400, id="no float")])
+def test_a_token_without_a_known_life_is_not_kept(issuer: Issuer, lives_s: int | str | None) -> None:
     issuer.lives_s = lives_s
     given = credentials(issuer)
     assert [secret(given, PATIENCE_S) for _ in range(2)] == ["token-1", "token-2"]
@@ -105,6 +107,12 @@ ELSEWHERE = (302, "", {"Location": "/realm/elsewhere"})
         (DISCOVERY, (503, "", {}), NoCredentials, "openid-configuration answered 503$"),
         (DISCOVERY, (200, "<html>", {}), BadCredentials, r"answered 200\. Check issuer_url"),
         (DISCOVERY, (200, "{}", {}), BadCredentials, "names no token_endpoint. Check issuer_url"),
+        (
+            DISCOVERY,
+            (200, '{"token_endpoint": "https://issuer:port/"}', {}),
+            BadCredentials,
+            "names no token_endpoint. Check",
+        ),
         (TOKEN, (200, "{}", {}), BadCredentials, "token answered without an access_token"),
         (TOKEN, (200, '{"access_token": ""}', {}), BadCredentials, "the issuer http.* gave an empty text"),
         (TOKEN, (400, '{"error": "invalid_scope"}', {}), BadCredentials, r"answered 400 invalid_scope\. Check scope$"),
@@ -146,11 +154,50 @@ def test_discovery_may_lead_on(issuer: Issuer) -> None:
     assert secret(credentials(issuer), PATIENCE_S) == "token-1"
 
 
-def test_a_secret_does_not_travel_in_the_open_where_the_issuer_has_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oauth2, "_answer", lambda *_: {"token_endpoint": "http://issuer.example.com/token"})
-    given = OAuth2("https://issuer.example.com", CLIENT_ID, CLIENT_SECRET)
-    with pytest.raises(BadCredentials, match=r"http://issuer\.example\.com/token. The secret would travel in the open"):
+_TLS, _PLAIN = "https://issuer.example.com", "http://issuer.example.com"
+_WELL_KNOWN = "/.well-known/openid-configuration"
+_NAMES_TLS = httpx.Response(200, json={"token_endpoint": f"{_TLS}/token"})
+_NAMES_PLAIN = httpx.Response(200, json={"token_endpoint": f"{_PLAIN}/token"})
+
+
+@pytest.mark.parametrize(
+    ("issuer_url", "pages", "words"),
+    [
+        (_TLS, {f"{_TLS}{_WELL_KNOWN}": _NAMES_PLAIN}, f"{_PLAIN}/token. The secret would travel in the open"),
+        ("HTTPS://issuer.example.com", {f"{_TLS}{_WELL_KNOWN}": _NAMES_PLAIN}, "The secret would travel in the open"),
+        (
+            _TLS,
+            {
+                f"{_TLS}{_WELL_KNOWN}": httpx.Response(302, headers={"Location": f"{_PLAIN}/d"}),
+                f"{_PLAIN}/d": _NAMES_TLS,
+            },
+            "leads on to an address without TLS",
+        ),
+        (
+            _TLS,
+            {
+                f"{_TLS}{_WELL_KNOWN}": httpx.Response(302, headers={"Location": f"{_PLAIN}/d"}),
+                f"{_PLAIN}/d": httpx.Response(302, headers={"Location": f"{_TLS}/d"}),
+                f"{_TLS}/d": _NAMES_TLS,
+            },
+            "leads on to an address without TLS",
+        ),
+    ],
+)
+def test_a_secret_does_not_travel_in_the_open_where_the_issuer_has_tls(
+    monkeypatch: pytest.MonkeyPatch, issuer_url: str, pages: dict[str, httpx.Response], words: str
+) -> None:
+    sent: list[str] = []
+
+    def answered(request: httpx.Request) -> httpx.Response:
+        sent.append(request.method)
+        return pages.get(str(request.url), httpx.Response(404))
+
+    monkeypatch.setattr(oauth2, "_http", lambda *_: httpx.Client(transport=httpx.MockTransport(answered)))
+    given = parse_oauth2({"issuer_url": issuer_url, "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET})
+    with pytest.raises(BadCredentials, match=re.escape(words)):
         secret(Credentials("token", given), PATIENCE_S)
+    assert "POST" not in sent
 
 
 def test_an_issuer_out_of_reach_and_one_that_hangs(issuer: Issuer) -> None:
