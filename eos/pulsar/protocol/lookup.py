@@ -120,6 +120,15 @@ class Lookup:
             self._machine.take(Input.FAILURE)
             kind = "TLS" if self._tls else "plain"
             raise Refused(asked, "ServiceNotReady", f"the owner of the topic advertises no {kind} address")
+        if self._tls and not answer.proxy_through_service_url and not url.startswith("pulsar+ssl://"):
+            # A proxy names brokers that it reaches without TLS. The connection to the proxy itself has TLS.
+            self._machine.take(Input.FAILURE)
+            raise Refused(
+                asked,
+                "ServiceNotReady",
+                f"the owner of the topic advertises {url} as its TLS address. Credentials and messages would go there "
+                "in the open",
+            )
         if answer.response == _Answer.Connect:
             self._machine.take(Input.CONNECT)
         elif self._left == 0:

@@ -97,6 +97,22 @@ def test_an_owner_without_a_tls_address_is_an_error_that_says_so() -> None:
         lookup.receive(answer(Kind.Connect, broker_service_url_tls=""))
 
 
+@pytest.mark.parametrize("kind", [Kind.Connect, Kind.Redirect])
+def test_a_client_with_tls_is_not_sent_to_a_plain_address(kind: Kind) -> None:
+    lookup = Lookup("t", tls=True)
+    lookup.ask()
+    with pytest.raises(Refused, match=r"advertises pulsar://b:6650 as its TLS address\. Credentials"):
+        lookup.receive(answer(kind, broker_service_url_tls="pulsar://b:6650"))
+    assert lookup.state is State.FAILED
+
+
+def test_a_proxy_with_tls_may_reach_its_brokers_without() -> None:
+    lookup = Lookup("t", tls=True)
+    lookup.ask()
+    plain = answer(Kind.Connect, broker_service_url_tls="pulsar://b:6650", proxy_through_service_url=True)
+    assert lookup.receive(plain) == BrokerAddress("pulsar://b:6650", proxied=True)
+
+
 def test_two_questions_in_a_row_are_out_of_turn() -> None:
     lookup = Lookup("t", tls=False)
     lookup.ask()
