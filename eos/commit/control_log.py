@@ -178,7 +178,7 @@ def decode(data: bytes) -> Record:
     try:
         fields = json.loads(data)
         version, kind = fields.pop("v"), fields.pop("kind")
-    except (ValueError, KeyError, AttributeError, TypeError) as why:
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as why:
         raise DamagedLog(
             f"the control topic contains a record that eos did not write: {bytes(data[:60])!r}. Something else writes"
             f" to this topic.{WAYS_OUT}"

@@ -107,7 +107,7 @@ def parse_avro(text: bytes, where: str) -> Node:
     """Return the tree of a schema's text. Args: the text; whose it is, for messages. Raises InvalidInput."""
     try:
         schema = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{where} is not an Avro schema: {error}") from error
     try:
         return _Parser(where).node(schema, "", "")

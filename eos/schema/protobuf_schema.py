@@ -99,7 +99,7 @@ def _descriptor(
             change(file)
             pool.Add(file)
         return pool.FindMessageTypeByName(root)
-    except (ValueError, KeyError, TypeError, AttributeError, DecodeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, DecodeError, RecursionError) as error:
         raise InvalidInput(f"{where} is not a protobuf schema: {error!r} in {definition[:200]!r}") from error
 
 

@@ -52,7 +52,7 @@ def decompress(data: bytes) -> bytes:
             return _snappy(data)
         if data.startswith(_LZF):
             return _lzf(data)
-    except (struct.error, pa.ArrowException, OSError) as error:
+    except (struct.error, pa.ArrowException, OSError, OverflowError) as error:
         raise Damaged(f"the compressed stream is cut short or damaged: {error}") from error
     raise Damaged(f"no stream of lz4, zstd, snappy or lzf begins with {data[:8].hex(' ') or 'nothing'}")
 

@@ -101,7 +101,7 @@ class Manifest:
                     "statestore"
                 )
             made = cls(**from_json(fields))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise Damaged(f"its manifest cannot be read: {data[:200]!r}") from error
         kinds = get_type_hints(cls)
         wrong = [key_of(name) for name, kind in kinds.items() if type(getattr(made, name)) is not kind]
@@ -222,8 +222,8 @@ def unpack_list(manifest: Manifest, chunks: Iterable[bytes]) -> list[SavepointCo
     """
     try:
         lines = zlib.decompress(b"".join(chunks)).decode().splitlines()
-        contents = [SavepointContent(*json.loads(line)) for line in lines]
-    except (zlib.error, ValueError, TypeError) as error:
+        contents = [_listed(json.loads(line)) for line in lines]
+    except (zlib.error, ValueError, RecursionError) as error:
         raise Damaged(f"The list of files of savepoint {manifest.name} cannot be read: {error}") from error
     for one in contents:
         # A writer of the topic must not be able to write outside the target.
@@ -232,6 +232,14 @@ def unpack_list(manifest: Manifest, chunks: Iterable[bytes]) -> list[SavepointCo
     if len(contents) != manifest.files or sum(one.length for one in contents) != manifest.size:
         raise Damaged(f"The list of files of savepoint {manifest.name} is not the one that its manifest counts")
     return contents
+
+
+def _listed(line: object) -> SavepointContent:
+    """Return the file that a line of the list names. Raises ValueError for what is not such a line."""
+    match line:
+        case [str(path), int(length), int(crc32c)] if length >= 0 and not isinstance(length, bool):
+            return SavepointContent(path, length, crc32c)
+    raise ValueError(f"{str(line)[:200]!r} is not a path, a length and a CRC32C")
 
 
 def files_of(

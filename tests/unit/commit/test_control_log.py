@@ -91,6 +91,7 @@ def test_a_record_that_was_tampered_with_is_damaged_or_still_a_record(record: Re
         (b"", "did not write"),
         (b"hello", "Something else writes to this topic"),
         (b"[1]", "did not write"),
+        (b"[" * 100_000, "did not write"),
         (b'{"v":"2","kind":"owner"}', "version '2', and this library reads version 1"),
         (b'{"v":0,"kind":"owner"}', "version 0, and this library reads version 1"),
         (b'{"v":1,"kind":"guest"}', "lacks what it must have"),

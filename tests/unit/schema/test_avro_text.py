@@ -144,6 +144,7 @@ def test_what_spark_has_no_counterpart_for_is_refused_by_name(schema: Any, words
         b"5",
         b'{"type": "record", "name": "R"}',
         b'"nosuch"',
+        b"[" * 100_000,
         *(
             json.dumps(schema).encode()
             for schema in (

@@ -65,6 +65,7 @@ def test_a_group_is_refused() -> None:
     "definition",
     [
         b"no JSON",
+        b"[" * 100_000,
         b"[]",
         b"{}",
         json.dumps(json.loads(proto(WHOLE, STATUS)) | {"rootMessageTypeName": "t.None"}).encode(),

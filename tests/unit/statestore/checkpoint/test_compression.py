@@ -65,6 +65,9 @@ def test_snappy_of_xerial() -> None:
     assert decompress(stream) == b"abc" * 100
     with pytest.raises(Damaged, match="cut short"):
         decompress(stream[:-3])
+    endless = b"\xff" * 11 + b"\x01"  # a length of 84 bits
+    with pytest.raises(Damaged, match="too large"):
+        decompress(stream[:16] + struct.pack(">i", len(endless)) + endless)
 
 
 def test_zstd() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
@@ -190,7 +191,27 @@ def test_a_file_outside_the_checkpoint_is_refused(path: str) -> None:
         put_together(messages({"metadata": b"{}", path: b"x"}))
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"v":true}', b'{"v":1,"id":"x"}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[1, 2, 3]",
+        '["a", "2", 3]',
+        '["a", -2, 3]',
+        '["a", 2.0, 3]',
+        '["a", true, 3]',
+        '["a", 2]',
+        '{"path": "a", "length": 2, "crc32c": 3}',
+        "no JSON",
+        "[" * 100_000,
+    ],
+)
+def test_a_list_of_files_that_is_none_is_refused(line: str) -> None:
+    manifest = Manifest("id", "one", "bk://h:1/q", 3, "q", 5, 1, 2, 0, 1, 1)
+    with pytest.raises(Damaged, match="list of files of savepoint one cannot be read"):
+        unpack_list(manifest, [zlib.compress(line.encode())])
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"v":true}', b'{"v":1,"id":"x"}', b"[" * 100_000])
 def test_a_manifest_that_is_none_is_refused(data: bytes) -> None:
     with pytest.raises(Damaged):
         Manifest.decode(data)
