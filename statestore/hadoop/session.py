@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from eos.config import FILE
 from eos.spark.capabilities import require_pyspark
 from eos.spark.jar import (
     FILE_SYSTEM,
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 HADOOP = "spark.hadoop."
 _SHOWN = "zookeeper-auth"
+_STORE_PASSWORD = re.compile(re.escape(f"{PREFIX}zookeeper.") + r"ssl(\.\w+)*\.(keyStore|trustStore)\.password")
+"""Of ZooKeeper's Java key stores. ZooKeeper takes a file of each too."""
 
 
 def configure_spark(builder: Any, *, options: Mapping[str, object] | None = None) -> Any:
@@ -62,7 +66,7 @@ def configure_spark(builder: Any, *, options: Mapping[str, object] | None = None
         jvm_runs = driver_has_jar()
         if not jvm_runs:
             refuse_overriding_arguments()
-            _refuse_to_show(ours.get(PREFIX + _SHOWN, ""))
+            _refuse_to_show(ours)
     before = settings_before(builder, jvm_runs)
     settings |= with_jar(before, jar)
     if PREFIX + _SHOWN in ours or f"{HADOOP}{PREFIX}{_SHOWN}" in before:
@@ -184,10 +188,16 @@ def _is_ours(name: str) -> bool:
     return name.startswith(HADOOP + PREFIX) and name not in FILE_SYSTEM
 
 
-def _refuse_to_show(auth: str) -> None:
+def _refuse_to_show(options: Mapping[str, str]) -> None:
     """PySpark starts the driver's JVM with all settings of the builder as arguments, which every user can list."""
-    if auth and not auth.startswith("file:"):
+    for name, value in options.items():
+        if name == PREFIX + _SHOWN and value and not value.startswith(FILE):
+            instead = "say file:PATH"
+        elif _STORE_PASSWORD.fullmatch(name):
+            instead = f"name it by {name}Path"
+        else:
+            continue
         raise InvalidInput(
-            f"{PREFIX}{_SHOWN} as a text would be seen in the command line of Spark's JVM. Write it into a file that "
-            f"only the job's user may read, on the machines of driver and executors, and say file:PATH"
+            f"{name} as a text would be seen in the command line of Spark's JVM. Write it into a file that only the "
+            f"job's user may read, on the machines of driver and executors, and {instead}"
         )

@@ -119,13 +119,27 @@ def test_spark_does_not_show_one_that_its_defaults_hold(tmp_path: Path) -> None:
     assert "zookeeper-auth" in made(Builder())["spark.redaction.regex"]
 
 
+def test_files_that_hold_the_passwords_of_key_stores_may_be_named() -> None:
+    name = "fs.bk.zookeeper.ssl.keyStore.passwordPath"
+    assert made(Builder(), options={name: "/run/pw"})[f"spark.hadoop.{name}"] == "/run/pw"
+
+
+@pytest.mark.parametrize(
+    ("secret", "instead"),
+    [
+        ({"fs.bk.zookeeper-auth": "digest:me:pa55word"}, "say file:PATH"),
+        ({"fs.bk.zookeeper.ssl.keyStore.password": "pa55word"}, r"name it by fs.*\.ssl\.keyStore\.passwordPath$"),
+        ({"fs.bk.zookeeper.ssl.trustStore.password": "pa55word"}, r"name it by fs.*\.ssl\.trustStore\.passwordPath$"),
+    ],
+)
 @pytest.mark.parametrize("by", ["options", "builder"])
-def test_a_secret_that_the_command_line_would_show_is_refused(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    secret = {"fs.bk.zookeeper-auth": "digest:me:pa55word"}
+def test_a_secret_that_the_command_line_would_show_is_refused(
+    by: str, secret: dict[str, str], instead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     builder = (
         Builder() if by == "options" else Builder(**{f"spark.hadoop.{name}": text for name, text in secret.items()})
     )
-    with pytest.raises(InvalidInput, match=r"seen in the command line of Spark's JVM.*say file:PATH") as refused:
+    with pytest.raises(InvalidInput, match=rf"seen in the command line of Spark's JVM.*{instead}") as refused:
         configure_spark(builder, options=secret if by == "options" else None)
     assert "pa55word" not in str(refused.value)
     monkeypatch.setattr(spark, "driver_has_jar", lambda: True)  # no command line is made any more
