@@ -169,7 +169,7 @@ def default_settings() -> dict[str, str]:
 def settings_in(file: Path) -> dict[str, str]:
     """Read a file such as `spark-defaults.conf`. Raises OSError, UnicodeDecodeError."""
     found = {}
-    for line in file.read_text().splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines():
         name, *value = _SEPARATOR.split(line.strip(), maxsplit=1)
         if name and not name.startswith("#"):
             found[name] = "".join(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -122,6 +123,20 @@ def test_spark_does_not_show_one_that_its_defaults_hold(tmp_path: Path) -> None:
 def test_files_that_hold_the_passwords_of_key_stores_may_be_named() -> None:
     name = "fs.bk.zookeeper.ssl.keyStore.passwordPath"
     assert made(Builder(), options={name: "/run/pw"})[f"spark.hadoop.{name}"] == "/run/pw"
+
+
+def test_the_defaults_are_read_as_spark_reads_them_in_any_locale(tmp_path: Path) -> None:
+    file = tmp_path / "spark-defaults.conf"
+    file.write_text("spark.app.name Zählung\n", encoding="utf-8")
+    code = (
+        "import sys; from pathlib import Path; from eos.spark.jar import settings_in; "
+        "print(ascii(settings_in(Path(sys.argv[1]))))"
+    )
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
+    told = subprocess.run(
+        [sys.executable, "-c", code, str(file)], env={**os.environ, **plain}, capture_output=True, text=True
+    )
+    assert told.stdout == "{'spark.app.name': 'Z\\xe4hlung'}\n", told.stderr
 
 
 @pytest.mark.parametrize(
