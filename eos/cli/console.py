@@ -44,6 +44,11 @@ def tell(line: str, style: str | None = None) -> None:
     out.print(printable(line, LINES), markup=False, style=style)
 
 
+def print_line(line: str) -> None:
+    """Print a line for people, to standard output."""
+    print(printable(line, LINES))
+
+
 def columns(*heads: str, right: Collection[str] = ()) -> Table:
     """Make a table with these heads. Where the terminal is narrow, a cell takes several lines, and loses nothing.
 
@@ -131,7 +136,7 @@ def agreed(question: str) -> bool:
     if sys.stdin is not None:
         try:
             with redirect_stdout(sys.stderr):  # typer prints a blank before the answer
-                return typer.confirm(question, err=True)
+                return typer.confirm(printable(question, LINES), err=True)
         except typer.Abort:
             if sys.stdin.isatty():  # it was Ctrl-C
                 raise

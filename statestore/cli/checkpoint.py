@@ -116,9 +116,9 @@ def _row(found: Snapshots, store: StoreVersions) -> tuple[object, ...]:
 def _tell(report: VerificationReport) -> None:
     for finding in report.findings:
         where = f" (batches {console.runs(finding.batches)})" if finding.batches else ""
-        print(f"{finding.severity}: {finding.message}{where}")
+        console.print_line(f"{finding.severity}: {finding.message}{where}")
         if finding.remedy:
-            print(f"  {finding.remedy}")
+            console.print_line(f"  {finding.remedy}")
     errors = sum(finding.severity == "error" for finding in report.findings)
     copies = "" if report.copies is None else f", {report.copies} copies of entries on bookies"
     warnings = sum(finding.severity == "warning" for finding in report.findings)

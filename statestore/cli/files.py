@@ -174,9 +174,9 @@ def _ask(checkpoints: list[str]) -> None:
         f"{', '.join(checkpoints)}: a query's checkpoint. Without it the query starts from nothing, and its sink will "
         "refuse it. Delete?"
     )
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():
         raise InvalidInput(f"{question} There is no terminal to ask at: --yes says so beforehand")
-    if not typer.confirm(question, err=True):
+    if not typer.confirm(console.printable(question, console.LINES), err=True):
         raise InvalidInput("Nothing was deleted")
 
 

@@ -70,6 +70,14 @@ def test_a_person_or_a_pipe_answers(
     assert capsys.readouterr().out == "", "it may be for a program"
 
 
+def test_a_question_does_nothing_to_the_terminal_but_be_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    assert not console.agreed("Abort batch 1 of the query \x1b[2J?")
+    assert capsys.readouterr().err.startswith(r"Abort batch 1 of the query \x1b[2J? [y/N]")
+
+
 @pytest.mark.parametrize("stdin", [io.StringIO(), None], ids=["nothing", "closed"])
 def test_where_nobody_can_answer_the_way_to_say_it_beforehand_is_told(
     monkeypatch: pytest.MonkeyPatch, stdin: io.StringIO | None

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from statestore import Damaged, InvalidInput, Unavailable
-from statestore.cli import console
+from statestore.checkpoint.findings import CheckpointFinding
+from statestore.checkpoint.verification import VerificationReport
+from statestore.cli import checkpoint, console
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")])
@@ -65,6 +67,12 @@ def test_a_name_does_nothing_to_the_terminal_but_be_shown(capsys: pytest.Capture
         ["the", "name", r"\x1b[2J"],
         "[red]\\x07\n",
     )
+
+
+def test_a_finding_does_nothing_to_the_terminal_but_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    finding = CheckpointFinding("error", "damaged", "\x1b[2J is damaged", "Delete \x9b\r")
+    checkpoint._tell(VerificationReport("bk://h/q", "q", (1,), 1, 1, None, (finding,)))
+    assert capsys.readouterr().out == "error: \\x1b[2J is damaged\n  Delete \\x9b\\r\n"
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from statestore.cli import files
 from statestore.cli.app import typer_app
 from statestore.errors import InvalidInput
 from statestore.hadoop.file_systems import Hadoop
 from tests.unit.statestore.folders import Folders
+from tests.unit.test_cli import Terminal
 
 
 def checkpoint(folder: Path, metadata: str = '{"id":"x"}') -> Path:
@@ -31,6 +34,21 @@ def test_it_asks_before_it_deletes_a_checkpoint_wherever_it_lies(
     assert all((folder / "metadata").exists() for folder in checkpoints)
     assert CliRunner().invoke(typer_app, ["rm", "-r", "--yes", str(tmp_path / "q")]).exit_code == 0
     assert not (tmp_path / "q").exists()
+
+
+def test_a_name_in_the_question_does_nothing_to_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    with pytest.raises(InvalidInput, match="Nothing was deleted"):
+        files._ask(["bk://h/\x1b[2J"])
+    assert r"bk://h/\x1b[2J: a query's checkpoint" in capsys.readouterr().err
+
+
+def test_it_does_not_ask_where_standard_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InvalidInput, match="There is no terminal to ask at: --yes"):
+        files._ask(["bk://h/q"])
 
 
 def test_it_does_not_ask_about_a_checkpoint_that_was_only_begun(
