@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 from eos.commit.registration import REGISTRATION, Registration
 from eos.spark.capabilities import READ_STATE, Capability, require
-from eos.spark.query import is_run_on
 from statestore.bk.address import is_bk
 from statestore.checkpoint.files import Files, HadoopFiles, join
 from statestore.checkpoint.logs import (
@@ -154,6 +153,8 @@ def rescale(
         store.ready(source)
         bookkeeper.restore_to(store, source, lambda savepoint: work.run(savepoint.batch_id, savepoint.query))
     else:
+        from eos.spark.query import is_run_on  # needs PySpark, whose absence Hadoop has explained by now
+
         files = HadoopFiles(hadoop, source)
         check_whole(files, source)
         if is_run_on(spark, hadoop.qualified(source)):

@@ -39,6 +39,30 @@ def test_a_terminal_that_lacks_a_character_gets_its_number(package: str) -> None
     done.stdout.decode("ascii")
 
 
+WITHOUT_PYSPARK = (
+    "import sys; sys.modules.update(pyspark=None, py4j=None); import eos, statestore\n"
+    "for name in statestore.__all__: getattr(statestore, name)\n"
+    "from eos.cli.console import run; from statestore.cli.app import typer_app; run(lambda: typer_app(sys.argv[1:]))"
+)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("verify", "/tmp/a"),
+        ("diff", "/tmp/a", "/tmp/b"),
+        ("rescale", "/tmp/a", "/tmp/b", "--partitions", "3"),
+        ("savepoint", "create", "file:///tmp/a", "one"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_verb_that_needs_spark_names_the_extra_that_brings_it(arguments: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_PYSPARK, *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (console.NO_ANSWER, ""), done.stderr
+    assert done.stderr.startswith("error: ")
+    assert "spark-pulsar-eos[spark]" in done.stderr
+
+
 @pytest.mark.parametrize("package", ["eos", "statestore"])
 def test_the_version_is_that_of_the_installation(package: str) -> None:
     done = subprocess.run([sys.executable, "-m", package, "--version"], capture_output=True, text=True, check=True)

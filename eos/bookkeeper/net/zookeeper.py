@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from google.protobuf.message import DecodeError
-from kazoo.client import KazooClient, KeeperState
-from kazoo.exceptions import KazooException, NoNodeError
-from kazoo.handlers.threading import KazooTimeoutError
 
 from eos.bookkeeper.errors import BookieUnavailable, EntryMissing, MetadataUnreadable
 from eos.bookkeeper.net.bookies import by_id
 from eos.bookkeeper.wire.bookkeeper_pb2 import BookieServiceInfoFormat
 from eos.bookkeeper.wire.metadata import LedgerMetadata, parse_znode, znode
 from eos.closing import Closing
+
+try:
+    from kazoo.client import KazooClient, KeeperState
+    from kazoo.exceptions import KazooException, NoNodeError
+    from kazoo.handlers.threading import KazooTimeoutError
+except ImportError as error:
+    raise ImportError(
+        f"ZooKeeperMetadata needs kazoo, which can't be imported here: {error}. Install it with pip install "
+        '"spark-pulsar-eos[zookeeper]".'
+    ) from error
 
 _LAYOUTS = {
     "FlatLedgerManagerFactory": "flat",

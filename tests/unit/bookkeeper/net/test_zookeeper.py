@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -167,3 +169,10 @@ def test_a_server_that_cannot_catch_up_proves_nothing(
         opened(monkeypatch, {}, state, synced).metadata(7)
     with pytest.raises(BookieUnavailable):
         opened(monkeypatch, {}, state, synced, nodes={})
+
+
+def test_without_kazoo_the_extra_is_named() -> None:
+    lacks = "import sys; sys.modules['kazoo'] = None; import eos.bookkeeper.net.zookeeper"
+    done = subprocess.run([sys.executable, "-c", lacks], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert 'pip install "spark-pulsar-eos[zookeeper]"' in done.stderr.splitlines()[-1]
