@@ -13,6 +13,7 @@ import eos.bk.Zk.Node;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.UUID;
@@ -366,7 +367,8 @@ public final class Savepoints {
     }
 
     String chunk(String name, int number) throws Failed {
-        return path(name) + String.format("/files-%05d", number);
+        // Without a locale some languages write other digits, and a JVM of another language would not find the chunk.
+        return path(name) + String.format(Locale.ROOT, "/files-%05d", number);
     }
 
     String reference(String name, long ledger) {

@@ -3,6 +3,7 @@ package eos.bk;
 import static eos.bk.SavepointsTest.FILES;
 import static eos.bk.SavepointsTest.SOURCE;
 import static eos.bk.SavepointsTest.create;
+import static eos.bk.SavepointsTest.mustBeWhole;
 import static eos.bk.SavepointsTest.refused;
 import static eos.bk.SavepointsTest.states;
 import static eos.bk.SavepointsTest.written;
@@ -15,6 +16,7 @@ import eos.bk.Failed.Kind;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.apache.zookeeper.Op;
@@ -37,6 +39,20 @@ class SavepointMakingTest extends SavepointFixture {
                 () -> all.create("one", SOURCE, "/q", 0, "a-query", chosen));
         assertEquals(List.of(), states(all));
         assertTrue(create(all, "one").isReady());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"ar-EG", "fa", "tr"})
+    void whatAJvmOfOneLanguageMadeIsReadByOneOfAnother(String language) throws IOException {
+        Locale before = Locale.getDefault();
+        Locale.setDefault(Locale.forLanguageTag(language));
+        try {
+            create(all, "one");
+        } finally {
+            Locale.setDefault(before);
+        }
+        all.restore("one", "/new").finish();
+        mustBeWhole(client, "/new");
     }
 
     @Test
