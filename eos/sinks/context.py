@@ -46,15 +46,20 @@ class SinkContext:
         self._notifier.watch(self.metrics)
 
     @contextmanager
-    def observed(self, batch_id: int) -> Iterator[None]:
-        """Tell the observers of a batch when its outcome is known."""
-        self.metrics.begin(batch_id)
+    def observed(self, batch_id: int, *, stray: bool = False) -> Iterator[None]:
+        """Tell the observers of a batch when its outcome is known.
+
+        Args: the batch; whether the call came from another thread than the query's, which may be writing one. It counts
+            apart, or the batch in hand would be taken for the refused one.
+        """
+        metrics = Metrics(self.options.name) if stray else self.metrics
+        metrics.begin(batch_id)
         try:
             yield
         except BaseException as error:
-            self._notifier.finished(self.metrics.finished(error))
+            self._notifier.finished(metrics.finished(error))
             raise
-        self._notifier.finished(self.metrics.finished(None))
+        self._notifier.finished(metrics.finished(None))
 
     def run(self, session: SparkSession, query: spark.Query | None, identity: Identity, batch_id: int) -> RunContext:
         """Return what a run of the query begins with. Args: as the attributes of `RunContext`."""

@@ -201,9 +201,8 @@ class Sink:
         Raises the errors of a call of the sink, at the end of the block.
         """
         query = self._query_here()
-        # A thread that is not the query's may be awaited by one that has its turn.
-        alone = self._turn if identity is not None or query is not None else nullcontext()
-        with alone:
+        stray = identity is None and query is None
+        with nullcontext() if stray else self._turn:  # a stray thread may be awaited by one that has its turn
             collected = Batch(batch_id, self, query)
             try:
                 refuse_another_type(batch_id)
@@ -213,8 +212,9 @@ class Sink:
                 collected._identity = identity
                 if identity is not None and query is not None:
                     raise InvalidInput(IDENTITY_IN_A_QUERY)
-                self._context.plan.begin(collected._run_id if query is None else query.run_id)
-                with self._context.observed(batch_id):
+                if not stray:
+                    self._context.plan.begin(collected._run_id if query is None else query.run_id)
+                with self._context.observed(batch_id, stray=stray):
                     try:
                         yield collected
                     finally:

@@ -14,7 +14,10 @@ from pyspark import SparkContext
 import eos
 from eos.commit.registration import REGISTRATION, Registration
 from eos.delivery.delivery import Write
+from eos.delivery.row_writer import WriteReport
 from eos.errors import CommitUnknown, ConnectionLost, InvalidInput
+from eos.metrics.batch import FinishedBatch
+from eos.metrics.observers import ObserverNotifier
 from eos.sinks.write_plan import WritePlan
 from tests.unit.sinks.fakes import COLLECTED, ROWS, STREAMED, FakeQuery, FakeRun, expect_failed, in_a_thread
 
@@ -231,6 +234,24 @@ def test_a_call_that_fails_in_a_thread_is_made_good_by_a_batch_with_its_rows(
     monkeypatch.setattr(FakeRun, "take", lambda *given: in_a_thread(lambda: sink(STREAMED, 0)))
     sink(STREAMED, 0)
     assert (query.failed, query.ends_with) == (None, None)
+
+
+def test_a_call_that_is_refused_in_a_thread_takes_nothing_from_the_report_of_the_batch_in_hand(
+    sink: eos.Sink, query: FakeQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[FinishedBatch] = []
+
+    def take(run: FakeRun, *given: Any) -> None:
+        in_a_thread(lambda: sink(STREAMED, 0))
+        sink._context.metrics.committed(WriteReport(rows={"t": 1}), {})
+
+    monkeypatch.setattr(FakeRun, "take", take)
+    monkeypatch.setattr(sink._context, "_notifier", ObserverNotifier(told.append))
+    sink(ROWS, 0)
+    assert [(one.outcome, one.run_id, dict(one.rows)) for one in told] == [
+        ("failed", None, {}),
+        ("committed", query.run_id, {"t": 1}),
+    ]
 
 
 def test_threads_that_are_not_pinned_are_named(
