@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import suppress
 from itertools import groupby
 from math import inf
 from typing import Protocol
@@ -34,6 +32,7 @@ from eos.errors import (
 from eos.pulsar.net.authentication import auth_data, expiry, without
 from eos.pulsar.net.service_url import Address
 from eos.pulsar.net.transport import Transport, connect, tls_advice
+from eos.pulsar.net.waiting import look
 from eos.pulsar.protocol.handshake import Handshake, State
 from eos.pulsar.protocol.refusals import refused as refusal
 from eos.pulsar.protocol.requests import ANSWERING, Requests, Type
@@ -48,8 +47,6 @@ KEEP_ALIVE_S = 30.0
 
 _TO_NO_REQUEST = 2**64 - 1
 """The request id of an error by which a broker ends a connection. With another one it answers what was only told."""
-
-_LOOK_S = 1.0  # between two looks whether an answer can still come
 
 _MESSAGE, _SEND_RECEIPT = int(Type.MESSAGE), int(Type.SEND_RECEIPT)  # looked up once: they come by the thousand
 _CLOSED_EARLY = (
@@ -159,10 +156,9 @@ class Connection:
             self.command(request)
             if sent is not None:
                 sent()
-            deadline = time.monotonic() + limit
-            while not waiting.done() and not moot() and (left := deadline - time.monotonic()) > 0:
-                with suppress(FutureTimeout):
-                    waiting.exception(min(left, _LOOK_S))
+            left = limit
+            while left > 0 and not waiting.done() and not moot():
+                left = look(waiting.exception, left)
             return waiting.result(0)
         except FutureTimeout:
             raise Unanswered(f"{asked}: no answer from {self.broker} within {limit:g} s") from None

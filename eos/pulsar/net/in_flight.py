@@ -8,6 +8,7 @@ from collections.abc import Callable
 from math import inf
 
 from eos.errors import Unanswered
+from eos.pulsar.net.waiting import look
 
 DEFAULT_LIMIT = 64 * 1024 * 1024
 """Bytes on the way that a producer without a budget of its own may have."""
@@ -53,7 +54,7 @@ class InFlight:
                 if left <= 0:
                     under_way = f"{self._used} bytes are on their way to the brokers"
                     raise Unanswered(f"no receipt {waited(until, silence_s)} while {under_way}")
-                self._freed.wait(left)
+                since = max(since, look(self._freed.wait, left) + time.monotonic() - silence_s)
             self._used += size
 
     def receipt(self, size: int) -> None:

@@ -14,6 +14,7 @@ from eos.errors import EosError, Fenced, FrameTooLarge, InvalidInput, NetworkErr
 from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.in_flight import InFlight, waited
 from eos.pulsar.net.transactions import Transactions
+from eos.pulsar.net.waiting import look
 from eos.pulsar.protocol.producer import ENDED, ProducerIdentity, ProducerSession, State
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.protocol.schemas import Declared
@@ -229,7 +230,7 @@ class Producer:
                 left = self._budget.patience(since, self._timeout_s, until)
                 if left <= 0:
                     break
-                self._changed.wait(left)
+                since = max(since, look(self._changed.wait, left) + time.monotonic() - self._timeout_s)
             self._check()
             if not self._line.unanswered:
                 return

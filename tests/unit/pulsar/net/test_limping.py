@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -103,6 +104,45 @@ def test_waiting_for_receipts_ends_with_the_time_that_the_caller_gives(
         producer.send(large, None, ends)
     with pytest.raises(Unanswered, match=r"no receipt for 2 frames on t from .* before the time given for it ended"):
         producer.flush(ends)
+
+
+def ask(client: Client) -> None:
+    assert client.partitions("t") == 0
+
+
+def flush(client: Client) -> None:
+    producer = client.producer("t")
+    producer.send(CHUNK, None)
+    producer.flush()
+
+
+def wait_for_room(client: Client) -> None:
+    producer = client.producer("t", budget=InFlight(100))
+    for _ in range(2):
+        producer.send(CHUNK, None)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"), [(ask, Type.PARTITIONED_METADATA), (flush, Type.SEND), (wait_for_room, Type.SEND)]
+)
+def test_what_came_while_the_process_was_stopped_is_taken(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch, call: Callable[[Client], None], kind: Type
+) -> None:
+    """The thread that waits may wake up before the one that receives. Here it always does."""
+    clock, waiter = Clock(), threading.get_ident()
+    for module in ("in_flight", "producer", "waiting"):
+        monkeypatch.setattr(f"eos.pulsar.net.{module}.time", clock)
+    monkeypatch.setattr("eos.pulsar.net.waiting.LOOK_S", 0.05)
+
+    def stop(session: Session, frame: Frame) -> None:
+        broker.handlers[kind] = answer_well
+        for seconds in (0.001, 10 * client.cluster.request_timeout_s):  # it waits by now, and is stopped
+            clock.sleep(seconds)
+            until(lambda: clock.seen.get(waiter) == clock.now)
+        answer_well(session, frame)
+
+    broker.handlers[kind] = stop
+    call(client)
 
 
 def late_receipt(session: Session, frame: Frame) -> BaseCommand:
