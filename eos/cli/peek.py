@@ -55,6 +55,7 @@ def peek(
     with to.admin() as admin:
         if admin is not None:
             _tell_filters(admin, topic)
+            _tell_shadow(admin, topic)
         asked = () if admin is None else (admin.entry_kind, admin.may_pass_over)
         rows = TopicRows(to.cluster, topic, start, tell, decrypt, *asked)
         shown = islice(rows.coming() if follow else rows.stored(), limit if limit or follow else LIMIT)
@@ -78,6 +79,23 @@ def _tell_filters(admin: Admin, topic: str) -> None:
         return
     if filters:
         tell(f"{entry_filters_apply(filters, topic)} The command does not show these entries.")
+
+
+def _tell_shadow(admin: Admin, topic: str) -> None:
+    from eos.errors import NetworkError
+    from eos.pulsar.net.admin import if_there
+    from eos.pulsar.protocol.topics import full_name
+
+    try:
+        source = if_there(admin.shadow_source, full_name(topic))
+    except NetworkError as error:
+        tell(f"Whether {topic} is a shadow topic is not known: {error}")
+        return
+    if source is not None:
+        tell(
+            f"{topic} is a shadow topic of {source}. Brokers deliver messages of aborted and of open transactions from "
+            f"it as if they were committed. Look at {source}."
+        )
 
 
 def _show(rows: list[TopicRow]) -> None:

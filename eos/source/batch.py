@@ -20,6 +20,7 @@ from eos.source.brokers import PulsarBrokers
 from eos.source.errors import Losses
 from eos.source.options import SourceOptions
 from eos.source.segment_path import SegmentPlan
+from eos.source.shadow_topics import ShadowTopics
 from eos.source.tasks import RangePartition, read_partition
 from eos.source.value_schema import ValueSchema
 
@@ -54,9 +55,8 @@ class PulsarReader(DataSourceReader):
         ranges = brokers.splitter()(ranges)
         # Spark makes a partition of its own, without a range, of an empty list.
         paths, read_id = SegmentPlan(self._options).paths(ranges), uuid.uuid4().hex
-        return [RangePartition(part, path, read_id) for part, path in zip(ranges, paths, strict=True)] or [
-            InputPartition(None)
-        ]
+        found = zip(ranges, paths, ShadowTopics(self._options).sources(ranges), strict=True)
+        return [RangePartition(part, path, read_id, source) for part, path, source in found] or [InputPartition(None)]
 
     def _wanted(self) -> Wanted:
         return EVERYTHING

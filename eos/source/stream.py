@@ -30,6 +30,7 @@ from eos.source.optional_questions import OptionalQuestions
 from eos.source.options import SourceOptions
 from eos.source.planned_reads import PlannedReads
 from eos.source.segment_path import SegmentPlan
+from eos.source.shadow_topics import ShadowTopics
 from eos.source.stream_plan import StreamPlan
 from eos.source.tasks import RangePartition, read_partition
 from eos.source.value_schema import ValueSchema
@@ -52,6 +53,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._opened: tuple[PulsarBrokers, StreamPlan, BatchReporter] | None = None
         self._planned = Offsets({}), Offsets({})
         self._segments = SegmentPlan(options)
+        self._shadows = ShadowTopics(options)
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where a query begins; asked again after a crash before batch 0 was committed."""
@@ -94,7 +96,8 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the ranges of the topic partitions that brought something."""
         ranges = self._plan.ranges(Offsets.from_json(start), Offsets.from_json(end))
-        return [RangePartition(*one) for one in zip(ranges, self._segments.paths(ranges), strict=True)]
+        found = zip(ranges, self._segments.paths(ranges), self._shadows.sources(ranges), strict=True)
+        return [RangePartition(part, path, shadow_of=source) for part, path, source in found]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a range, in a task."""

@@ -22,6 +22,7 @@ from eos.source.options import SourceOptions
 from eos.source.range_reader import read_range
 from eos.source.ranges import Range
 from eos.source.segment_path import SegmentPath, read_stored
+from eos.source.shadow_topics import refuse_transactions
 from eos.source.silence import ReadTimeout
 from eos.source.value_schema import TypedValues, ValueSchema
 
@@ -34,11 +35,13 @@ class RangePartition(PickledByName, InputPartition):
         part: the range.
         path: how much of it is read past the brokers; None for nothing.
         read_id: 32 hexadecimal digits that all ranges of one batch read share; None for a stream.
+        shadow_of: the topic that the range's topic is a shadow of; None where it is not known to be a shadow topic.
     """
 
     part: Range
     path: SegmentPath | None = None
     read_id: str | None = None
+    shadow_of: str | None = None
 
 
 def read_partition(
@@ -49,7 +52,7 @@ def read_partition(
     Args: the range; the checked options; the checked schema; what `value` is typed by, None where it is bytes.
 
     Raises DataLost for a loss, unless it is only warned of, InvalidInput for an entry that can't be read, unless it is
-    left out or comes as a row, and what readers raise.
+    left out or comes as a row, RefusedForGood for a message of a transaction on a shadow topic, and what readers raise.
     """
     part, path = partition.part, partition.path
     lose = Losses(options.fail_on_data_loss)
@@ -63,6 +66,8 @@ def read_partition(
     asked = brokers.entry_kind, wait, brokers.may_pass_over, partial(brokers.open, compacted=True)
     with closing(brokers), few_collections():
         for entries in read_range(part, brokers.open, lose, decrypt, damage, most, stored, *asked):
+            if partition.shadow_of is not None:
+                refuse_transactions(part.topic, partition.shadow_of, entries)
             yield from damage.rows_of_entries()
             yield from damage.readable(entries)
         yield from damage.rows_of_entries()

@@ -25,7 +25,7 @@ def code() -> str:
 
 
 def test_each_row_quotes_a_message() -> None:
-    assert len(QUOTED) == len(CELLS) == 59
+    assert len(QUOTED) == len(CELLS) == 60
 
 
 @pytest.mark.parametrize("text", QUOTED)

@@ -30,6 +30,9 @@ EntryKind = Literal["message", "marker", "aborted", "gone"]
 _GONE = ("Message id not found", "No such entry")
 """A broker's words about an entry whose ledger does not exist, and about one that none of its bookies has (4.2.4)."""
 
+_SHADOW_SOURCE = "PULSAR.SHADOW_SOURCE"
+"""The property of a shadow topic that names its source (PersistentTopic of pulsar-broker)."""
+
 
 @dataclass(frozen=True, slots=True)
 class LedgerList:
@@ -250,6 +253,10 @@ class Admin(AdminRequests):
     def properties(self, topic: str) -> dict[str, str]:
         """Return the properties of a topic, which its maker has given it."""
         return dict(self._json(f"v2/{path_of(topic)}/properties") or {})
+
+    def shadow_source(self, topic: str) -> str | None:
+        """Return the topic that a topic, or the one that a partition belongs to, is a shadow of; None where of none."""
+        return self.properties(whole_topic(topic)).get(_SHADOW_SOURCE)
 
     def set_properties(self, topic: str, properties: Mapping[str, str]) -> None:
         """Set properties of a topic; those that are not named stay."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -104,36 +105,47 @@ def test_the_options_of_the_connection_are_those_of_the_other_commands(there: li
     assert there == [cluster]
 
 
-def peeked_with_filters(monkeypatch: pytest.MonkeyPatch, answer: tuple[str, ...] | EosError) -> Result:
-    """Return what the command printed where the admin API answers so for the topic's entry filters."""
+def peeked_with_admin(
+    monkeypatch: pytest.MonkeyPatch, filters: tuple[str, ...] | EosError = (), source: str | EosError | None = None
+) -> Result:
+    """Return what the command printed. Args: what the admin API answers of entry filters, and of a shadow topic."""
 
-    def entry_filters(admin: Admin, topic: str) -> tuple[str, ...]:
-        assert topic == f"{BASE}/t"
-        if isinstance(answer, EosError):
-            raise answer
-        return answer
+    def answered(answer: Any) -> Callable[[Admin, str], Any]:
+        def asked(admin: Admin, topic: str) -> Any:
+            assert topic == f"{BASE}/t"
+            if isinstance(answer, EosError):
+                raise answer
+            return answer
 
-    monkeypatch.setattr(Admin, "entry_filters", entry_filters)
+        return asked
+
+    monkeypatch.setattr(Admin, "entry_filters", answered(filters))
+    monkeypatch.setattr(Admin, "shadow_source", answered(source))
     return eos("peek", "t", "--json", "--admin-url", "http://localhost:8080")
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answers", "said"),
     [
-        (("by-region", "by-size"), "The brokers apply the entry filters by-region, by-size to t. They leave out"),
-        (Refused("GET", "401", "no permission"), "Whether the brokers apply entry filters to t is not known: GET"),
+        ({"filters": ("one", "two")}, "The brokers apply the entry filters one, two to t. They leave out"),
+        (
+            {"filters": Refused("GET", "401", "no permission")},
+            "Whether the brokers apply entry filters to t is not known: GET",
+        ),
+        ({"source": f"{BASE}/s"}, f"t is a shadow topic of {BASE}/s. Brokers deliver messages of aborted and of open"),
+        ({"source": Refused("GET", "401", "no permission")}, "Whether t is a shadow topic is not known: GET"),
     ],
 )
-def test_entry_filters_are_reported_and_the_rows_are_shown(
-    monkeypatch: pytest.MonkeyPatch, answer: tuple[str, ...] | EosError, said: str
+def test_what_makes_the_rows_others_is_told_and_the_rows_are_shown(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any], said: str
 ) -> None:
-    shown = peeked_with_filters(monkeypatch, answer)
+    shown = peeked_with_admin(monkeypatch, **answers)
     assert (shown.exit_code, shown.stderr.startswith(said), len(shown.stdout.splitlines())) == (0, True, 20), shown
 
 
-@pytest.mark.parametrize("answer", [(), TopicMissing("Topic not found")])
-def test_where_there_is_no_entry_filter_or_no_topic_nothing_is_reported(
-    monkeypatch: pytest.MonkeyPatch, answer: tuple[str, ...] | EosError
+@pytest.mark.parametrize("answers", [{}, dict.fromkeys(("filters", "source"), TopicMissing("Topic not found"))])
+def test_of_a_usual_topic_and_of_one_that_is_gone_nothing_is_told(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any]
 ) -> None:
-    shown = peeked_with_filters(monkeypatch, answer)
+    shown = peeked_with_admin(monkeypatch, **answers)
     assert (shown.exit_code, shown.stderr) == (0, "")
