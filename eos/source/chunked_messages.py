@@ -13,7 +13,7 @@ from contextlib import closing
 from itertools import chain
 
 from eos.errors import DamagedFrame, EntriesGone
-from eos.pulsar.wire.chunks import ChunkAssembler, ChunksMissing
+from eos.pulsar.wire.chunks import ChunkAssembler, ChunksMissing, message_of
 from eos.pulsar.wire.compression import MAX_BYTES
 from eos.pulsar.wire.encryption import Decrypt
 from eos.pulsar.wire.entry import Entry
@@ -135,7 +135,7 @@ def _read_again(
             end = arrived[-1].id if arrived else reader.last_message_id()[0]
             unread.update(entry.id for entry in arrived if entry.damage and entry.id < last.id)
             for entry in arrived:
-                if entry.metadata.uuid != last.metadata.uuid:
+                if message_of(entry) != message_of(last):
                     continue  # of an earlier range: perhaps of a key that nobody has any longer
                 try:
                     whole = assembler.take(entry)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
+from eos.pulsar.wire.chunks import MessageOfChunks, message_of
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.message_id import EntryId
 from eos.source.chunked_messages import LOOK_BACK, back_from
@@ -34,7 +35,7 @@ class Unfinished:
         self._open = open_reader
         self._within = within
         self._read: EntryId | None = None
-        self._first: dict[str, EntryId] = {}
+        self._first: dict[MessageOfChunks, EntryId] = {}
 
     def bound(self, start: EntryId) -> EntryId:
         """Return the place up to which may be acknowledged when a query stands at `start`: 7:-1 is before ledger 7.
@@ -85,7 +86,7 @@ class Unfinished:
 
     def _note(self, entry: Entry) -> bool:
         if entry.chunked:
-            name, number, count = entry.metadata.uuid, entry.metadata.chunk_id, entry.metadata.num_chunks_from_msg
+            name, number, count = message_of(entry), entry.metadata.chunk_id, entry.metadata.num_chunks_from_msg
             if number + 1 == count:
                 self._first.pop(name, None)
             elif name not in self._first:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import httpx
@@ -9,10 +10,15 @@ import pytest
 
 from eos.config import Cluster
 from eos.errors import Refused
+from eos.inspect.rows import TopicRows
 from eos.local import LocalPulsar
 from eos.pulsar.net.admin import Admin
 from eos.pulsar.net.client import Client
+from eos.pulsar.wire.message_id import MessageId
+from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 from tests.clients import end, transaction
+from tests.contract.raw import RawProducer
+from tests.integration.source.queries import fail
 from tests.regions import Regions
 from tests.waiting import until
 
@@ -65,6 +71,33 @@ def test_committed_rows_are_replicated_as_plain_messages_and_aborted_rows_are_no
         end(east, committed, commit=True)
         seen = seen_until(reader, b"behind")
     assert seen == [(row, "east") for row in (b"committed 1", b"committed 2", b"behind")]
+
+
+def test_the_chunks_of_producers_of_one_name_in_both_clusters_make_two_messages(regions: Regions) -> None:
+    """An application that names its producers has one name in each cluster, where it begins to count at 0."""
+    topic = regions.create_topic("chunks")
+    halves = {"east": (b"ea", b"st"), "west": (b"we", b"st")}
+    senders = {name: RawProducer(here.service_url, topic, name="app") for name, here in regions.named().items()}
+    stored = 0
+    for number in range(2):
+        for name, sender in senders.items():
+            about = MessageMetadata(producer_name="app", sequence_id=0, publish_time=1, uuid="app-0", chunk_id=number)
+            about.num_chunks_from_msg, about.total_chunk_msg_size = 2, 4
+            sender.send_described(about, halves[name][number])
+            assert isinstance(sender.event(), MessageId)
+            stored += 1
+            for here in regions.named().values():
+                until(partial(has_entries, here, topic, stored), "an entry was not replicated")
+    for sender in senders.values():
+        sender.connection.close()
+    for here in regions.named().values():
+        rows = TopicRows(Cluster(here.service_url), topic, "earliest", fail).stored()
+        assert [row.value for row in rows] == [b"east", b"west"]
+
+
+def has_entries(cluster: LocalPulsar, topic: str, count: int) -> bool:
+    with Admin(cluster.admin_url) as admin:
+        return int(admin.internal_stats(topic)["entriesAddedCounter"]) == count
 
 
 def keep(cluster: LocalPulsar, topic: str, name: str) -> None:

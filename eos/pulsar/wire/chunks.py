@@ -34,6 +34,19 @@ class ChunksMissing(InvalidInput):
         return type(self), (str(self), self.entry)
 
 
+MessageOfChunks = tuple[str, str]
+"""Which message a chunk is of: the cluster that it was replicated from, "" for this one, and the id of the message.
+
+The id is made of the producer's name and a number. Producers of two clusters may have one name, where each begins to
+count at 0, and replication mixes their chunks in one topic.
+"""
+
+
+def message_of(chunk: Entry) -> MessageOfChunks:
+    """Return which message a chunk is of."""
+    return chunk.metadata.replicated_from, chunk.metadata.uuid
+
+
 @dataclass(slots=True)
 class _Message:
     chunks: list[Entry] = field(default_factory=list)
@@ -51,8 +64,8 @@ class ChunkAssembler:
             decrypt: what is handed on. Default: encrypted entries stay so.
         """
         self._max_bytes, self._decrypt = max_bytes, decrypt
-        self._unfinished: dict[str, _Message] = {}
-        self._finished: dict[str, None] = {}
+        self._unfinished: dict[MessageOfChunks, _Message] = {}
+        self._finished: dict[MessageOfChunks, None] = {}
         self._size = 0
 
     def take(self, entry: Entry) -> Entry | None:
@@ -64,7 +77,7 @@ class ChunkAssembler:
         entry.most = self._max_bytes
         if not entry.chunked:
             return self._decrypt(entry)
-        name, number, count = entry.metadata.uuid, entry.metadata.chunk_id, entry.metadata.num_chunks_from_msg
+        name, number, count = message_of(entry), entry.metadata.chunk_id, entry.metadata.num_chunks_from_msg
         self._check(entry)
         if number == 0:
             self._drop(name)
@@ -84,7 +97,8 @@ class ChunkAssembler:
             self._drop(name)
             if number + 1 == count and name not in self._finished:
                 raise ChunksMissing(
-                    f"{entry} is the last of {count} chunks of message {name}, and those from {come} on did not come",
+                    f"{entry} is the last of {count} chunks of message {entry.metadata.uuid}, and those from {come} on "
+                    "did not come",
                     entry.id,
                 )
         return None
@@ -100,7 +114,7 @@ class ChunkAssembler:
                 f"its message has {size:,} bytes in its chunks, or once decompressed, by its metadata, and at most "
                 f"{self._max_bytes:,} are taken"
             )
-        first = self._unfinished.get(metadata.uuid)
+        first = self._unfinished.get(message_of(entry))
         if first is not None and metadata.chunk_id == len(first.chunks) > 0:
             said = first.chunks[0].metadata
             if (said.num_chunks_from_msg, said.total_chunk_msg_size) != (
@@ -114,17 +128,17 @@ class ChunkAssembler:
                     f"the chunks up to it have more than the {most:,} bytes that their message can have"
                 )
 
-    def _drop(self, name: str) -> None:
+    def _drop(self, name: MessageOfChunks) -> None:
         message = self._unfinished.pop(name, None)
         if message is not None:
             self._size -= message.size
 
-    def _remember(self, name: str) -> None:
+    def _remember(self, name: MessageOfChunks) -> None:
         self._finished[name] = None
         if len(self._finished) > _REMEMBERED:
             del self._finished[next(iter(self._finished))]
 
-    def _make_room(self, name: str) -> None:
+    def _make_room(self, name: MessageOfChunks) -> None:
         while self._size > self._max_bytes:
             first = next((other for other in self._unfinished if other != name), None)
             if first is None:

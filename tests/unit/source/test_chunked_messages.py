@@ -19,10 +19,13 @@ from tests.unit.source.fake_brokers import at
 
 
 def entry(place: str, name: str = "", number: int = 0, count: int = 1) -> Entry:
+    """Make an entry. Args: where it is; which message it is a chunk of, "m", or "m@west" if it came from there."""
     metadata = MessageMetadata()
     if name:
-        metadata.uuid, metadata.chunk_id, metadata.num_chunks_from_msg = name, number, count
-        metadata.total_chunk_msg_size = count
+        metadata.uuid, _, cluster = name.partition("@")
+        metadata.chunk_id, metadata.num_chunks_from_msg, metadata.total_chunk_msg_size = number, count, count
+        if cluster:
+            metadata.replicated_from = cluster
     return Entry(at(place), metadata, str(number).encode(), 100, "t")
 
 
@@ -74,28 +77,35 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunked_messages, "LOOK_BACK", (2, 6))
 
 
-TANGLED = [
-    entry("5:0"),
-    entry("5:1", "a", 0, 3),
-    entry("5:2", "b", 0, 2),
-    entry("7:0", "a", 1, 3),
-    entry("7:1"),
-    entry("7:2", "b", 1, 2),
-    entry("7:3", "a", 2, 3),
-    entry("7:4", "a", 2, 3),
-    entry("7:5"),
-]
+def tangled(other: str) -> list[Entry]:
+    """Return the chunks of the messages "a" and another one, between one another."""
+    return [
+        entry("5:0"),
+        entry("5:1", "a", 0, 3),
+        entry("5:2", other, 0, 2),
+        entry("7:0", "a", 1, 3),
+        entry("7:1"),
+        entry("7:2", other, 1, 2),
+        entry("7:3", "a", 2, 3),
+        entry("7:4", "a", 2, 3),
+        entry("7:5"),
+    ]
+
+
+TANGLED = tangled("b")
 
 
 @pytest.mark.usefixtures("small_steps")
-def test_ranges_cut_anywhere_between_chunks_add_up() -> None:
+@pytest.mark.parametrize("other", ["b", "a@west"])
+def test_ranges_cut_anywhere_between_chunks_add_up(other: str) -> None:
+    entries = tangled(other)
     expected = ["5:0 0", "7:1 0", "7:2 01", "7:3 012", "7:5 0"]
-    assert Topic(TANGLED).read(BEGINNING, "7:5") == expected
-    for cut in TANGLED[:-1]:
-        first = Topic(TANGLED).read(BEGINNING, str(cut.id))
-        assert first + Topic(TANGLED).read(Position(cut.id), "7:5") == expected, cut
-    bounds = [BEGINNING, *(Position(one.id) for one in TANGLED)]
-    each = [Topic(TANGLED).read(start, str(end.entry)) for start, end in pairwise(bounds)]
+    assert Topic(entries).read(BEGINNING, "7:5") == expected
+    for cut in entries[:-1]:
+        first = Topic(entries).read(BEGINNING, str(cut.id))
+        assert first + Topic(entries).read(Position(cut.id), "7:5") == expected, cut
+    bounds = [BEGINNING, *(Position(one.id) for one in entries)]
+    each = [Topic(entries).read(start, str(end.entry)) for start, end in pairwise(bounds)]
     assert [value for part in each for value in part] == expected
 
 

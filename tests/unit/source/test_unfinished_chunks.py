@@ -34,10 +34,11 @@ def test_the_first_chunk_stays_until_the_last_one_was_read() -> None:
     assert len(topic.opened) == opened, "nothing is left to wait for"
 
 
-def test_messages_between_one_another_are_kept_from_the_first_that_is_not_complete() -> None:
+@pytest.mark.parametrize("other", ["b", "a@west"])
+def test_messages_between_one_another_are_kept_from_the_first_that_is_not_complete(other: str) -> None:
     topic = Topic(
         [
-            entry("5:0", "a", 0, 2), entry("5:1", "b", 0, 2), entry("5:2", "a", 1, 2), entry("5:3", "c", 0, 2),
+            entry("5:0", "a", 0, 2), entry("5:1", other, 0, 2), entry("5:2", "a", 1, 2), entry("5:3", "c", 0, 2),
             entry("7:0"), entry("7:1"),
         ]
     )  # fmt: skip

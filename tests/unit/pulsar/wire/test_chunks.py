@@ -29,6 +29,9 @@ def plain(place: int, value: bytes) -> Entry:
     return Entry(EntryId(3, place), MessageMetadata(), value, len(value), "t")
 
 
+HALVES = ((b"ne", b"ar"), (b"fa", b"r!"))
+
+
 def put_together(entries: list[Entry], assembler: ChunkAssembler | None = None) -> list[tuple[int, bytes]]:
     """Return the entry and the value of each message."""
     assembler = assembler or ChunkAssembler()
@@ -47,6 +50,15 @@ def test_a_message_is_where_its_last_chunk_is() -> None:
         chunk(5, "a", 2, 3, b"a", 5),
     ]
     assert put_together(entries) == [(1, b"x"), (4, b"bbb"), (5, b"aaaaa")]
+
+
+def test_messages_of_one_id_from_two_clusters_are_two() -> None:
+    """Their chunks look alike: the same numbers and sizes. Producers of one name count from 0 in each cluster."""
+    near, far = ([chunk(0, "app-0", number, 2, part, 4) for number, part in enumerate(parts)] for parts in HALVES)
+    for one in far:
+        one.metadata.replicated_from = "west"
+    for order in ([near[0], far[0], near[1], far[1]], [near[0], far[0], far[1], near[1]], [*far, *near]):
+        assert sorted(value for _, value in put_together(order)) == [b"far!", b"near"]
 
 
 def test_the_whole_message_has_the_size_and_the_metadata_of_its_chunks() -> None:
