@@ -18,6 +18,7 @@ from eos.errors import Refused, TopicMissing, Unreachable
 from eos.pulsar.net.admin_requests import FORBIDDEN, NO_ADMIN_API, AdminRequests, path_of
 from eos.pulsar.net.policies import Backlog, TopicPolicies, quotas_in, rates_in
 from eos.pulsar.net.transaction_stats import Buffer, OpenTransaction, buffer_of, next_entry, open_transaction_of
+from eos.pulsar.protocol.refusals import NO_TOPIC_POLICIES
 from eos.pulsar.protocol.topics import namespace_of, whole_topic
 from eos.pulsar.wire.message_id import EntryId, MessageId, TopicLedger
 from eos.pulsar.wire.txn import TxnId
@@ -164,14 +165,20 @@ class Admin(AdminRequests):
     def entry_filters(self, topic: str) -> tuple[str, ...]:
         """Return the names of the entry filters that a broker applies to a topic, by its policies or its settings.
 
-        Pulsar 2.10 and older have no such policy.
+        Pulsar 2.10 and older have no such policy. A broker without policies of topics goes by those of the namespace,
+        and else by its own settings.
         """
         try:
             told = self._policy(topic, "entryFilters") or {}
         except Refused as refused:
-            if refused.code not in ("404", "405"):
+            if NO_TOPIC_POLICIES in refused.detail:
+                told = self._json(f"v2/namespaces/{namespace_of(topic)}/entryFilters") or {
+                    "entryFilterNames": (self.setting("entryFilterNames") or "").strip("[]")  # a list of Java
+                }
+            elif refused.code in ("404", "405"):
+                told = {}
+            else:
                 raise
-            told = {}
         return tuple(name.strip() for name in str(told.get("entryFilterNames") or "").split(",") if name.strip())
 
     def _policy(self, topic: str, name: str) -> Any:

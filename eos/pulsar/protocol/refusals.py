@@ -21,6 +21,9 @@ from eos.errors import (
     RefusedForGood,
 )
 
+NO_TOPIC_POLICIES: Final = "Topic level policies is disabled"
+"""A broker's words, with the HTTP status 405, where it has topicLevelPoliciesEnabled=false."""
+
 
 class Answer(NamedTuple):
     """A row of the table of answers.
@@ -238,6 +241,13 @@ ANSWERS: Final = (
     # Of the admin API. Its codes are HTTP statuses.
     Answer("422", "topic is replicated on clusters", RefusedForGood, _REPLICATED),
     Answer("412", "Including 0 consumers, 0 producers", RefusedForGood, _REPLICATED),  # but replicators of others
+    Answer(
+        "405",
+        NO_TOPIC_POLICIES,
+        advice="So it does not tell which policies are in force on a topic. Set topicLevelPoliciesEnabled=true in "
+        "broker.conf of each broker. Or leave out the address of the admin API, and let an administrator see to it "
+        "that the namespace has no message TTL, backlog quota or limit of consumers",
+    ),
     Answer("403", "operation [CREATE_TOPIC]", advice=_NO_CREATION),
     Answer("403", "on policy [PARTITION]", advice=_NO_CREATION),
     Answer(

@@ -111,20 +111,6 @@ def test_what_limits_reading(server: Server, admin: Admin) -> None:
     assert admin.read_rates("persistent://public/default/t/x") == ()
 
 
-FILTERS = {"entryFilterNames": "by-region, by-size"}
-
-
-@pytest.mark.parametrize(
-    ("answer", "names"),
-    [((200, FILTERS), ("by-region", "by-size")), ((200, None), ()), ((405, {"reason": "Not Allowed"}), ())],
-)
-def test_the_entry_filters_of_a_topic(
-    server: Server, admin: Admin, answer: tuple[int, object], names: tuple[str, ...]
-) -> None:
-    server.answers = {f"{TOPIC}/entryFilters?applied=true": answer}
-    assert admin.entry_filters("persistent://public/default/t/x") == names
-
-
 @pytest.mark.parametrize(
     ("readable_to", "ongoing", "held_up"), [("5:1", 1, True), ("5:7", 1, False), ("5:1", 0, False)]
 )
