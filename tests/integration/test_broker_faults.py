@@ -169,7 +169,9 @@ def test_a_broker_that_stays_away_leaves_the_outcome_to_the_log(
             write(1)
     killer.join()
     broker.start()
-    with pytest.raises(eos.InvalidInput, match=r"The outcome of batch 1 is unknown.*Start the query again"):
+    with pytest.raises(
+        eos.InvalidInput, match=r"The outcome of batch 1 is unknown.*another run_id and call the sink again"
+    ):
         write(1)
     write(1, "run once more")
     write(2, "run once more")

@@ -17,7 +17,7 @@ from eos.delivery.abort_record import added_partitions, physical_topics, seal
 from eos.errors import InvalidInput, NetworkError, Unreachable
 from eos.pulsar.net.client import Client
 from eos.pulsar.net.in_flight import InFlight
-from eos.pulsar.net.producer_group import give_up_producers, open_producers
+from eos.pulsar.net.producer_group import AT_ONCE, give_up_producers, open_producers
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.batch import Chunk
 from eos.pulsar.wire.pulsar_pb2 import ServerError
@@ -36,6 +36,10 @@ def test_a_record_of_the_transaction_is_stored_on_each_topic_that_was_added_firs
     assert seal(client, TXN, {"a", "b"}, None) == set()
     sends = [command.send for command in broker.commands(Type.SEND)]
     assert [(send.txnid_most_bits, send.txnid_least_bits) for send in sends] == [(TXN.most, TXN.least)] * 2
+    records = [entry for frame in broker.received if frame.command.type == Type.SEND for entry in frame.entries]
+    assert [list(entry.metadata.replicate_to) for entry in records] == [["__local__"]] * 2, (
+        "of no use in another region"
+    )
     added = {
         topic
         for command in broker.commands(Type.ADD_PARTITION_TO_TXN)
@@ -86,6 +90,30 @@ def test_an_abort_waits_no_longer_for_the_records_than_their_topics_are_waited_f
         ended.start()
         ended.join(PATIENCE_S)
         assert not ended.is_alive()
+
+
+def test_topics_whose_producers_do_not_open_in_time_are_left_to_be_freed(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those behind them in the queue are not tried any more: the abort has followed by then."""
+    monkeypatch.setattr(abort_record, "PATIENCE_S", 0.2)
+    opens, opened = threading.Event(), []
+
+    def open_late(client: Client, topics: list[str], *given: object, **named: object) -> list[Any]:
+        opened.extend(topics)
+        assert opens.wait(PATIENCE_S), "nobody waits for it"
+        raise Unreachable("late")
+
+    monkeypatch.setattr(abort_record, "open_producers", open_late)
+    topics = {f"t{number:02}" for number in range(AT_ONCE + 1)}
+    try:
+        assert seal(client, TXN, topics, None) == topics
+    finally:
+        opens.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("eos-seal"):
+            thread.join()
+    assert sorted(opened) == sorted(topics)[:AT_ONCE]
 
 
 def test_partitions_are_those_that_are_known_and_else_asked_for(broker: FakeBroker, client: Client) -> None:

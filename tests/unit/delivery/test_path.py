@@ -11,6 +11,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from eos.delivery import row_writer
 from eos.delivery.delivery import Delivery
 from eos.delivery.path import DriverPath, TaskPath
 from eos.delivery.producers import OpenProducers
@@ -25,7 +26,7 @@ from eos.pulsar.protocol.topics import full_name
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import ServerError
 from eos.pulsar.wire.txn import TxnId
-from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refusing
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, receipt, refusing, silent
 from tests.waiting import PATIENCE_S, until
 
 MIB = 1 << 20
@@ -83,6 +84,18 @@ def test_after_a_failed_send_its_producers_are_given_up(broker: FakeBroker, path
         path.send(TXN, BATCH_ID)
     path.abandon()
     until(lambda: closed(broker) == {0, 1}, "a producer was left open")
+
+
+@pytest.mark.parametrize("txn", [TXN, None])
+def test_a_close_that_the_broker_does_not_confirm_is_told_in_a_transaction(
+    broker: FakeBroker, path: DriverPath, monkeypatch: pytest.MonkeyPatch, txn: TxnId | None
+) -> None:
+    """An abort would not be remembered that comes before the first frame is stored. Without one nothing is aborted."""
+    monkeypatch.setattr(row_writer, "PATIENCE_S", 0.1)
+    for kind in (Type.SEND, Type.CLOSE_PRODUCER):
+        broker.handlers[kind] = silent
+    path.send(txn, BATCH_ID)
+    assert path.abandon() == (set() if txn is None else {full_name("s"), full_name("t")})
 
 
 def test_what_has_not_sent_has_nothing_to_finish_or_to_give_up(broker: FakeBroker, path: DriverPath) -> None:
