@@ -16,6 +16,7 @@ from eos.pulsar.wire.message_id import EntryId
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata
 from eos.source import tasks
 from eos.source.offsets import BEGINNING
+from eos.source.optional_questions import REST_S
 from eos.source.options import SourceOptions, parse_options
 from eos.source.ranges import Range
 from eos.source.shadow_topics import ShadowTopics
@@ -52,16 +53,30 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_each_topic_is_asked_about_once_and_a_partition_by_its_topic(
+def test_each_topic_is_asked_about_until_it_is_told_and_a_partition_by_its_topic(
     asked: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    shadows = ShadowTopics(options(admin_url="http://localhost:2"))
-    parts = ranges("plain", "shadow-partition-0", "shadow-partition-1", "denied", "gone")
-    for _ in range(2):
-        assert shadows.sources(parts) == [None, SOURCE, SOURCE, None, None]
-    assert sorted(asked) == ["denied", "gone", "plain", "shadow"]
+    """Not to be told now does not mean that it is a plain topic."""
+    now = [0.0]
+    shadows = ShadowTopics(options(admin_url="http://localhost:2"), lambda: now[0])
+    parts = ranges("plain", "shadow-partition-0", "shadow-partition-1", "denied")
+    for again in ([], [], ["denied"]):
+        assert shadows.sources(parts) == [None, SOURCE, SOURCE, None]
+        assert sorted(asked) == sorted(["denied", "plain", "shadow", *again])
+        now[0] += REST_S / 2
     (warning,) = caplog.messages
     assert warning.startswith(f"Whether {BASE}/denied is a shadow topic is not known: ")
+
+
+def test_a_deleted_topic_is_asked_about_once_it_is_read_again(
+    asked: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may come again, as a shadow topic."""
+    shadows = ShadowTopics(options(admin_url="http://localhost:2"))
+    for times in (1, 2):
+        assert shadows.sources(ranges("gone")) == [None]
+        assert asked == ["gone"] * times
+    assert not caplog.messages
 
 
 def test_without_an_admin_api_nobody_is_asked(asked: list[str], caplog: pytest.LogCaptureFixture) -> None:
