@@ -25,6 +25,9 @@ PROTOCOL_VERSION = 21
 TRANSACTIONS_SINCE = 19
 """The first version with TC_CLIENT_CONNECT."""
 
+MOST_CHALLENGES = 10
+"""How often a broker may ask before it says whether the client is connected. Each method here takes one answer."""
+
 CLIENT_VERSION = "eos"
 
 
@@ -82,6 +85,7 @@ class Handshake:
         self._machine = Machine(HANDSHAKE)
         self._auth_method = auth_method
         self._proxied_broker = proxied_broker
+        self._challenges = 0
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
         self.server_version = ""
         self.creates_topics_unasked = False
@@ -111,13 +115,17 @@ class Handshake:
     def receive(self, command: BaseCommand) -> State:
         """Take the broker's answer. After a challenge the caller sends `response`.
 
-        Raises Refused on ERROR, or when the broker is too old for transactions, and UnexpectedFrame for a command that
-        has no place here.
+        Raises Refused on ERROR, when the broker is too old for transactions, or when it asks without end, and
+        UnexpectedFrame for a command that has no place here.
         """
         happening = _INPUTS.get(command.type)
         if happening is None:
             raise UnexpectedFrame(f"handshake: received {Type.Name(command.type)} while {self.state}")
         self._machine.take(happening)
+        self._challenges += happening is Input.CHALLENGE and self.state is State.CONNECTING
+        if self._challenges > MOST_CHALLENGES:
+            words = f"it asked for credentials {self._challenges} times, and never said whether they are accepted"
+            raise refused("connect", "AuthenticationError", words)
         if happening is Input.CONNECTED:
             self._connected(command)
         elif happening is Input.ERROR:

@@ -144,6 +144,14 @@ def test_a_challenge_while_connecting_is_answered(broker: FakeBroker) -> None:
     assert response.auth_response.response.auth_data == b"s3cret"
 
 
+def test_a_broker_that_asks_for_credentials_without_end_is_left(broker: FakeBroker) -> None:
+    broker.handlers[Type.CONNECT] = lambda session, _: challenge(session)
+    broker.handlers[Type.AUTH_RESPONSE] = lambda session, _: challenge(session)
+    words = r"AuthenticationError: it asked for credentials 11 times, and never said whether they are accepted"
+    with broker.client(credentials=Credentials("token", "s3cret")) as client, pytest.raises(Refused, match=words):
+        client.partitions("t")
+
+
 def test_expired_credentials_are_read_anew(broker: FakeBroker, tmp_path: object) -> None:
     path = f"{tmp_path}/token"
     for text in ("old", "new"):
