@@ -84,6 +84,7 @@ class Connection:
         self._cluster = cluster
         self._failure: EosError | None = None
         self._last_words = ""
+        self._shown = b""
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._urgent: deque[bytes] = deque()
@@ -221,8 +222,8 @@ class Connection:
         handshake = self._handshake
         credentials = self._cluster.credentials
         limit = self._cluster.request_timeout_s
-        shown = auth_data(credentials, limit)
-        reply: BaseCommand | None = handshake.connect(shown)
+        self._shown = auth_data(credentials, limit)
+        reply: BaseCommand | None = handshake.connect(self._shown)
         while True:
             try:
                 if reply is not None:
@@ -239,14 +240,14 @@ class Connection:
                 try:
                     state = handshake.receive(frame.command)
                 except Refused as refused:
-                    words = f"{without(shown, refused.detail)}{expiry(shown)}"
+                    words = f"{without(self._shown, refused.detail)}{expiry(self._shown)}"
                     raise refusal(f"connect to {self.broker}", refused.code, words) from None
                 except UnexpectedFrame as error:
                     raise self._no_broker(error) from error
                 if state is State.CONNECTED:
                     return
-                shown = auth_data(credentials, limit)
-                reply = handshake.response(shown)
+                self._shown = auth_data(credentials, limit)
+                reply = handshake.response(self._shown)
 
     def _first_frames(self, data: bytes) -> list[Frame]:
         try:
@@ -326,11 +327,11 @@ class Connection:
     def _show_again(self) -> None:
         """Answer a challenge, in a thread of its own: where credentials take their time, receipts still come in."""
         try:
-            data = auth_data(self._cluster.credentials, self._cluster.request_timeout_s, fresh=True)
+            self._shown = auth_data(self._cluster.credentials, self._cluster.request_timeout_s, fresh=True)
         except NoCredentials as error:
             self._end(self._gone(f"the broker asked for fresh credentials, and there are none: {error}"))
         else:
-            self._say(self._handshake.response(data))
+            self._say(self._handshake.response(self._shown))
             log.info("%s asked for fresh credentials, and they were sent to it", self.broker)
 
     def _answered(self, command: BaseCommand) -> None:
@@ -339,7 +340,7 @@ class Connection:
         if waiting is not None:
             waiting.set_result(command)
         elif command.type == Type.ERROR and command.error.request_id == _TO_NO_REQUEST:
-            self._last_words = f"closed by the broker: {command.error.message}"
+            self._last_words = f"closed by the broker: {without(self._shown, command.error.message)}"
 
     def _say(self, command: BaseCommand) -> None:
         self._urgent.append(encode(command))

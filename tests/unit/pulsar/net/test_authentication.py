@@ -18,8 +18,9 @@ from eos.local.access import signed
 from eos.pulsar.net.authentication import _MOST_FUNCTIONS, _functions, auth_data, expiry, provider, secret
 from eos.pulsar.net.client import Client
 from eos.pulsar.protocol.requests import Type
-from eos.pulsar.wire.pulsar_pb2 import ServerError
-from tests.unit.pulsar.net.fake_broker import FakeBroker, refusing
+from eos.pulsar.wire.frames import Frame
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandError, ServerError
+from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, refusing
 from tests.unit.pulsar.net.test_client import challenge
 from tests.waiting import PATIENCE_S, until
 
@@ -178,6 +179,20 @@ def test_a_refusal_that_repeats_the_token_is_told_without_it(broker: FakeBroker)
     assert "AuthenticationError: no token: …!. The broker" in str(told.value)
     with broker.client() as client, pytest.raises(Refused, match=f"no token: {SECRET}!"):
         client.partitions("t")
+
+
+def test_the_last_words_of_a_connection_do_not_repeat_the_token(broker: FakeBroker) -> None:
+    def last_words(session: Session, _: Frame) -> None:
+        error = CommandError(
+            request_id=2**64 - 1, error=ServerError.AuthenticationError, message=f"{SECRET} is expired"
+        )
+        session.send(BaseCommand(type=Type.ERROR, error=error))
+        session.cut()
+
+    broker.handlers[Type.PARTITIONED_METADATA] = last_words
+    with broker.client(credentials=Credentials("token", SECRET)) as client, pytest.raises(ConnectionLost) as told:
+        client.partitions("t")
+    assert "closed by the broker: … is expired" in str(told.value)
 
 
 def test_blanks_around_are_of_a_password_and_not_of_a_token(tmp_path: Path) -> None:
