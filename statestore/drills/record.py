@@ -9,7 +9,6 @@ import os
 import platform
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 
 import psutil
@@ -17,6 +16,7 @@ import psutil
 from eos.errors import EosError
 from eos.local.jars import PULSAR_VERSION
 from eos.spark import capabilities
+from eos.version import own_version
 from statestore.drills.journal import Began, CheckEvent, DrillKind, Ended, Journal, PlannedFault
 from statestore.drills.processes import terminable
 from statestore.errors import Damaged, InvalidInput
@@ -76,7 +76,7 @@ def began(drill: DrillKind, rerun: str, seed: int | None = None, plan: Sequence[
         rerun=rerun,
         seed=seed,
         versions={
-            "spark-pulsar-eos": version("spark-pulsar-eos"),
+            "spark-pulsar-eos": own_version(),
             "Pulsar": PULSAR_VERSION,
             "PySpark": capabilities.installed() or "unknown",
             "Python": platform.python_version(),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
+from eos import version
 from statestore.drills.journal import Began, Ended, Journal, read
 from statestore.drills.judge.findings import Verdict
-from statestore.drills.record import JOURNAL, record
+from statestore.drills.record import JOURNAL, began, record
 from statestore.drills.report.summary import summarize
 from statestore.errors import Damaged, InvalidInput, Unavailable
 
@@ -68,3 +70,13 @@ def test_bad_input_and_defects_are_raised_and_the_journal_has_its_end(error: Exc
         record(BEGAN, tmp_path, raising(error))
     assert summarize(read(tmp_path / JOURNAL)).summary.verdict is Verdict.UNKNOWN
     assert end_of(tmp_path / JOURNAL).reason
+
+
+def test_modules_that_are_not_installed_begin_a_drill_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on PYTHONPATH, or by --py-files."""
+
+    def lacks(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(version, "version", lacks)
+    assert began("rehearsal", "statestore drill rehearse bk://z:1/q").versions["spark-pulsar-eos"] == version.UNKNOWN
