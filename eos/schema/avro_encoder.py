@@ -22,6 +22,7 @@ from eos.schema.avro_text import DAYS, MILLIS, Node, below
 from eos.schema.conversions import time_of_day
 from eos.schema.description import Record
 from eos.schema.errors import Wrong, naming_the_row
+from eos.schema.map_keys import refuse_twice
 
 BINARY = pa.large_binary()
 """Of each column of bytes here: an array can join the items of a whole batch."""
@@ -79,10 +80,12 @@ class AvroEncoder:
         offsets = np.asarray(column.offsets).astype(np.int64)
         first, last = int(offsets[0]), int(offsets[-1])
         values = column.items if node.kind == "map" else column.values
+        counts = np.diff(offsets)
         items = self._value(item, values.slice(first, last - first), f"{path}[]")
         if node.kind == "map":
-            items = _joined(_text(node, column.keys.slice(first, last - first), f"{path}[]"), items)
-        counts = np.diff(offsets)
+            keys = column.keys.slice(first, last - first)
+            items = _joined(_text(node, keys, f"{path}[]"), items)
+            refuse_twice(keys, counts, path)
         ends = pc.if_else(pa.array(counts > 0), pa.scalar(b"\0", BINARY), pa.scalar(b"", BINARY))
         # The items of one array lie side by side: together they are its block.
         bytes_, places = _flat(items)

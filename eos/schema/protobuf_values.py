@@ -19,6 +19,7 @@ from eos.pulsar.wire.keys import is_text
 from eos.schema.avro_text import below
 from eos.schema.description import Record
 from eos.schema.errors import Wrong, naming_the_row
+from eos.schema.map_keys import refuse_twice
 from eos.schema.protobuf_schema import (
     FIRST_SECOND,
     LAST_SECOND,
@@ -114,6 +115,7 @@ def _field(field: FieldDescriptor, column: pa.Array, path: str) -> Iterable[Any]
             message = GetMessageClass(of)
             found = (message(**fields) for fields in found)
         pairs = zip(_texts(keys, f"{path}[]"), found, strict=True)
+        refuse_twice(keys, np.diff(np.asarray(column.offsets)).astype(np.int64), path)
         return (dict(part) for part in _cut(list(pairs), column))
     if is_repeated(field):
         return _cut(list(_items(field, _inner(column, column.values), f"{path}[]")), column)

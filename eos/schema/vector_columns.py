@@ -22,12 +22,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eos.pulsar.wire.fields import MOST_VARINT, Bytes, Flags, Places, varints, window
 from eos.pulsar.wire.spans import Payloads, column_bytes, spans
 from eos.schema.arrow_numbers import Finish, Numbers
 from eos.schema.avro_columns import repeated, structs
+from eos.schema.map_keys import first_twice
 
 _MOST_BYTES = 2**31 - 1  # Arrow's binary columns count by 32 bits
 _FEW, _MOST_THIN_STEPS = 24, 256  # steps for so few values take longer than a decoder of single values
@@ -347,25 +347,9 @@ class ListColumn:
         if self.keys is None:
             return pa.ListArray.from_arrays(offsets, items, type=self._kind, mask=mask)
         keys = self.keys.taken(None)
-        _refuse_twice(keys, counts)
+        if first_twice(keys, counts) is not None:
+            raise Unsure
         return pa.MapArray.from_arrays(offsets, keys, items, type=self._kind, mask=mask)
-
-
-def _refuse_twice(keys: pa.Array, counts: Places) -> None:
-    """Raise Unsure where a map has a key twice."""
-    most, uniform = int(counts.max(initial=0)), bool((counts == counts[:1]).all())
-    if most < 2:
-        return
-    if uniform and most < 4:  # so that each pair of a map's keys is one key and the next, round and round
-        sizes = pc.binary_length(keys).to_numpy().reshape(-1, most)
-        if not (sizes == np.roll(sizes, 1, axis=1)).any():
-            return
-    if uniform and pc.all(pc.equal(keys[most:], keys[:-most])).as_py():  # all have those of the first
-        keys, counts = keys[:most], counts[:1]
-    codes = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
-    both = np.sort(np.repeat(np.arange(len(counts)), counts) * (int(codes.max()) + 1) + codes)
-    if (both[1:] == both[:-1]).any():
-        raise Unsure
 
 
 def spread(values: Numbers, present: Flags) -> Numbers:

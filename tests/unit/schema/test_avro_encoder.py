@@ -176,6 +176,9 @@ MICROS_OF_DAY = {"type": "long", "logicalType": "time-micros"}
         (MILLIS_OF_DAY, [86_399_999, 86_400_000], "a", "86400000, which is no time-millis of a day"),
         (["null", MICROS_OF_DAY], [None, 86_400_000_000], "a", "86400000000, which is no time-micros of a day"),
         ({"type": "map", "values": MICROS_OF_DAY}, [[("k", 1)], [("k", -1)]], "a[]", "-1, which is no time-micros"),
+        ({"type": "map", "values": "int"}, [[("k", 1)], [("k", 1), ("k", 1)]], "a", "the key 'k' twice"),
+        ({"type": "map", "values": "int"}, [[("k", 1), ("l", 1)], [("k", 1), ("k", 2)]], "a", "the key 'k' twice"),
+        (["null", {"type": "map", "values": "int"}], [None, [("", 1), ("l", 2), ("", 3)]], "a", "the key '' twice"),
     ],
 )  # fmt: skip
 def test_what_can_not_be_written_is_named(kind: Any, values: list[Any], path: str, why: str) -> None:

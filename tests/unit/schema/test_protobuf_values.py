@@ -228,6 +228,12 @@ def test_a_field_of_the_name_self_is_written_or_refused_before_any_row(
         assert read(schema, written(schema, [row]).to_pylist()) == [row]
 
 
+def test_a_map_with_a_key_twice_is_refused() -> None:
+    rows = [{"a": [("k", 1), ("l", 2)]}, {"a": []}, {"a": [("l", 1), ("k", 2), ("k", 3)]}]
+    with pytest.raises(Unencodable, match="row 2, field 'a': the key 'k' twice"):
+        written(native({"A": ["map<string, int32> a = 1"]}), rows)
+
+
 def test_names_of_an_enum_in_a_map_are_written() -> None:
     schema = native({"M": ["map<string, Status> m = 1"]}, STATUS)
     rows = [{"m": [("a", "LATE"), ("b", "UNKNOWN")]}, {"m": []}]
