@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, TimestampType
 
 from eos.errors import InvalidInput
 from eos.sinks.columns import BUILT, ENCODED, ColumnRoles, ValueFormat
+
+_NAMES_ARE_PATTERNS = "spark.sql.parser.quotedRegexColumnNames"
+_PLAIN_NAME = re.compile(r"\w+")
+"""What matches itself alone, even if Spark takes it for a pattern."""
 
 
 def message_rows(
@@ -23,13 +29,15 @@ def message_rows(
             `spark.sql.jsonGenerator.ignoreNullFields` says, which is true by default.
 
     Raises:
-        InvalidInput: Spark can't tell two columns apart, or JSON has no place for what a column holds.
+        InvalidInput: Spark can't tell two columns apart, or takes a column's name for a pattern, or JSON has no place
+            for what a column holds.
     """
     columns = message_columns(df.schema, roles, value_format, ignore_null_fields)
     # Each operator costs a small batch milliseconds of planning, so a DataFrame that fits is left alone.
     if sorted(columns) == sorted(map(_quoted, df.columns)):
         return df
     _refuse_alike(df)
+    _refuse_patterns(df, [*roles.parts.values(), *roles.payload.fieldNames()])
     return df.selectExpr(*columns)
 
 
@@ -78,6 +86,17 @@ def _refuse_alike(df: DataFrame) -> None:
                 f"Columns {df.columns[first]!r} and {df.columns[place]!r} have one name for Spark, which can't tell "
                 "them apart. Rename one of them, or drop it."
             )
+
+
+def _refuse_patterns(df: DataFrame, names: list[str]) -> None:
+    """Refuse names that Spark takes for patterns: `a.b` would also be the column axb, and `a(b)` no column at all."""
+    odd = next((name for name in names if not _PLAIN_NAME.fullmatch(name)), None)
+    if odd is not None and (df.sparkSession.conf.get(_NAMES_ARE_PATTERNS) or "").lower() == "true":
+        raise InvalidInput(
+            f"Column {odd!r} can't be selected by its name. {_NAMES_ARE_PATTERNS} is true, so Spark takes the name for "
+            "a pattern, which may match other columns or none. Nothing is written. Set the option to false, or rename "
+            "the column to letters, digits and underscores."
+        )
 
 
 def _check_objects(column: str, part: DataType) -> None:

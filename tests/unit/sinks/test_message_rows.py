@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -41,6 +43,25 @@ def test_columns_that_spark_can_not_tell_apart_are_refused(spark: SparkSession) 
         spark.conf.unset("spark.sql.caseSensitive")
     assert row is not None
     assert row.value == b'{"a":1,"A":2}'
+
+
+def test_names_that_spark_takes_for_patterns_are_refused(spark: SparkSession) -> None:
+    option = "spark.sql.parser.quotedRegexColumnNames"
+    plain = spark.sql("select 1 a, 2 `größe`, 'k' __key")
+    spark.conf.set(option, "TRUE")
+    try:
+        for name in ("a.b", "p(q)", "c$", "a b"):
+            odd = spark.createDataFrame([("1", 2)], [name, "axb"])
+            for value_format in ("json", "avro"):
+                with pytest.raises(InvalidInput, match=re.escape(f"Column {name!r} can't be selected")):
+                    rows_of(odd, value_format)
+            with pytest.raises(InvalidInput, match=re.escape(f"Column {name!r} can't be selected")):
+                message_rows(odd, roles_of(odd.schema, "json", topic="t", named={"key": name}), "json")
+        row = rows_of(plain, "json").first()
+    finally:
+        spark.conf.unset(option)
+    assert row is not None
+    assert (row.value.decode(), row.key) == ('{"a":1,"größe":2}', "k")
 
 
 def test_times_become_one_type_and_text_and_partitions_stay_as_they_are(spark: SparkSession) -> None:
