@@ -187,9 +187,20 @@ def _named(node: Node) -> str:
     return f"{node.kind} ({node.logical})" if node.logical else node.kind
 
 
+_OF_THE_OTHER_KIND: Mapping[tuple[type[DataType], str], str] = {
+    (TimestampNTZType, "timestamp-millis"): "cast(… as timestamp_ltz)",
+    (TimestampNTZType, "timestamp-micros"): "cast(… as timestamp_ltz)",
+    (TimestampType, "local-timestamp-millis"): "cast(… as timestamp_ntz)",
+    (TimestampType, "local-timestamp-micros"): "cast(… as timestamp_ntz)",
+}
+"""{(type of Spark, logical type): what makes one of the other}. The word timestamp alone is what the session says."""
+
+
 def _hint(columns: DataType, node: Node, form: Form) -> str:
     timed = isinstance(columns, DateType | TimestampType | TimestampNTZType)
     if form == "JSON":
         return f". Write its number, by {_TO_NUMBERS[node.logical]}" if timed and node.logical in _TO_NUMBERS else ""
-    counted = isinstance(columns, IntegerType | LongType) and node.logical in _FROM_NUMBERS
-    return f". Make it one, by {_FROM_NUMBERS[node.logical]}" if counted else ""
+    made = _OF_THE_OTHER_KIND.get((type(columns), node.logical))
+    if isinstance(columns, IntegerType | LongType):
+        made = _FROM_NUMBERS.get(node.logical)
+    return f". Make it one, by {made}" if made else ""

@@ -35,6 +35,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
@@ -239,5 +240,6 @@ def _check(name: str, field: StructField, value_format: ValueFormat, parts: Mapp
     )
     if not isinstance(actual, types) or (name == "properties" and not strings):
         raise InvalidInput(
-            f"Column {field.name!r} is {actual.simpleString()}, but the message's {name} is {words}. Cast it first."
+            f"Column {field.name!r} is {actual.simpleString()}, but the message's {name} is {words}. Cast it first"
+            f"{', to timestamp_ltz' if isinstance(actual, TimestampNTZType) and TimestampType in types else ''}."
         )

@@ -22,6 +22,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
@@ -145,10 +146,17 @@ def checked(schema: StructType, value: DataType | None = None, *, keeps_damaged:
             raise InvalidInput(
                 f"column {field.name!r} can't be {declared}: "
                 f"{'by the registered schema it is' if typed else 'the Pulsar source gives it as'} "
-                f"{' or '.join(given)}{unseen if declared in given else ''}."
+                f"{' or '.join(given)}{unseen if declared in given else ''}{_LTZ if _is_ntz(field, types) else ''}."
             )
         if not field.nullable:
             raise InvalidInput(f"column {field.name!r} is declared not null; the Pulsar source's columns are nullable.")
+
+
+_LTZ = ". Where spark.sql.timestampType is TIMESTAMP_NTZ, write timestamp_ltz"
+
+
+def _is_ntz(field: StructField, types: tuple[DataType, ...]) -> bool:
+    return isinstance(field.dataType, TimestampNTZType) and TimestampType() in types
 
 
 class SourceColumns:

@@ -154,8 +154,16 @@ NOT_FITTING_AVRO = [
     (
         NTZ,
         logical("long", "timestamp-micros"),
-        "field 'c' is timestamp_ntz, and the schema has long (timestamp-micros)",
+        "field 'c' is timestamp_ntz, and the schema has long (timestamp-micros). Make it one, by cast(… as "
+        "timestamp_ltz)",
     ),
+    (
+        TIMESTAMP,
+        logical("long", "local-timestamp-millis"),
+        "field 'c' is timestamp, and the schema has long (local-timestamp-millis). Make it one, by cast(… as "
+        "timestamp_ntz)",
+    ),
+    (NTZ, logical("int", "date"), "field 'c' is timestamp_ntz, and the schema has int (date)"),
     (MapType(INT, INT), {"type": "map", "values": "int"}, "field 'c' is map<int,int>, and the schema has map"),
     (
         ArrayType(struct(a=STRING)),

@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
@@ -121,6 +122,8 @@ def test_a_time_that_spark_has_no_timestamp_for_is_told_to_be_read_as_a_number()
         (schema(value=IntegerType()), "column 'value' can't be int: the Pulsar source gives it as binary or string"),
         (schema(__messageId=StringType()), r"gives it as struct<ledger:bigint,entry:bigint,batchIndex:int>"),
         (schema(__partition=TimestampType()), "gives it as int"),
+        (schema(__eventTime=TimestampNTZType()), r"gives it as timestamp or bigint\. Where .*, write timestamp_ltz\."),
+        (schema(__partition=TimestampNTZType()), r"gives it as int\.$"),
         (
             schema(__messageProperties=MapType(StringType(), StringType(), False)),
             r"each part may be null.*NOT NULL and",
