@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos.pulsar.wire.keys import is_text
+from eos.pulsar.wire.keys import is_text, shown
 from eos.pulsar.wire.varint import binary_array
 from eos.schema.avro_defaults import beyond_logical, field_bytes, zigzag
 from eos.schema.avro_text import DAYS, MILLIS, Node, below
@@ -188,8 +188,8 @@ def _text(node: Node, column: pa.Array, path: str) -> pa.Array:
 def _symbol(node: Node, column: pa.Array, path: str) -> pa.Array:
     places = pc.index_in(column, value_set=pa.array(node.symbols, column.type))
     if places.null_count:
-        unknown = column.filter(places.is_null())[0].as_py()
-        raise Wrong(path, f"{unknown!r} is none of the schema's symbols, {', '.join(node.symbols)}")
+        unknown = shown(column.filter(places.is_null()), 0)
+        raise Wrong(path, f"'{unknown}' is none of the schema's symbols, {', '.join(node.symbols)}")
     return _varints(places.to_numpy())
 
 

@@ -15,7 +15,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from eos.errors import InvalidInput
-from eos.pulsar.wire.keys import is_text
+from eos.pulsar.wire.keys import is_text, shown
 from eos.schema.avro_text import below
 from eos.schema.description import Record
 from eos.schema.errors import Wrong, naming_the_row
@@ -156,8 +156,8 @@ def _values(field: FieldDescriptor, column: pa.Array, path: str) -> Iterable[Any
     if field.enum_type is not None:
         known = pc.is_in(column, pa.array(list(field.enum_type.values_by_name), column.type))
         if known.false_count:
-            wrong = column[known.index(False).as_py()].as_py()
-            raise Wrong(path, f"{wrong!r} is none of {', '.join(field.enum_type.values_by_name)}")
+            wrong = shown(column, known.index(False).as_py())
+            raise Wrong(path, f"'{wrong}' is none of {', '.join(field.enum_type.values_by_name)}")
     if field.type in (*_UINT32, *_UINT64):
         kind = pa.uint32() if field.type in _UINT32 else pa.uint64()
         try:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from eos.errors import InvalidInput
 from eos.pulsar.wire.checksum import Buffer
-from eos.pulsar.wire.keys import StickyKey, WireKeys, as_bytes, lengths, sticky_key, wire_keys
+from eos.pulsar.wire.keys import StickyKey, WireKeys, as_bytes, lengths, shown, sticky_key, wire_keys
 from eos.pulsar.wire.large_messages import alone
 from eos.pulsar.wire.properties import Properties
 from eos.pulsar.wire.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
@@ -189,8 +189,7 @@ def row_name(rows: pa.RecordBatch, index: int, first_row: int = 0) -> str:
     """
     names = rows.schema.names
     number = rows.column("row")[index].as_py() if "row" in names else first_row + index
-    key = rows.column("key")[index].as_py() if "key" in names else None
-    if key is None:
+    text = shown(rows.column("key"), index) if "key" in names else None
+    if text is None:
         return f"row {number}"
-    text = key.decode(errors="backslashreplace") if isinstance(key, bytes) else str(key)
     return f'row {number} (key "{text if len(text) <= _SHOWN else text[:_SHOWN] + "…"}")'

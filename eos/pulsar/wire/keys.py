@@ -73,6 +73,15 @@ def as_bytes(column: pa.Array, name: str) -> pa.Array:
     raise InvalidInput(f'column "{name}" is {kind}. It must be text or binary')
 
 
+def shown(column: pa.Array, place: int) -> str | None:
+    """Return a text or bytes for an error message, None for null. A byte that is not UTF-8 is shown as \\xff.
+
+    Spark lets its strings hold any bytes, and Arrow makes no text of Python's of such a one.
+    """
+    value: bytes | None = as_bytes(column.slice(place, 1), "text")[0].as_py()
+    return None if value is None else value.decode(errors="backslashreplace")
+
+
 def wire_keys(column: pa.Array) -> WireKeys:
     """Return the keys of a text or binary column as they go on the wire. Raises InvalidInput."""
     text = as_bytes(column, "key")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos.errors import InvalidInput
-from eos.pulsar.wire.keys import as_bytes, first_not_text, lengths
+from eos.pulsar.wire.keys import as_bytes, first_not_text, lengths, shown
 from eos.pulsar.wire.varint import HeaderField, binary_array, header, width
 
 # Tags of SingleMessageMetadata.properties and of KeyValue: field number * 8 + 2 (bytes).
@@ -48,7 +48,7 @@ class Properties:
             entry = int(np.argmax(np.asarray(values.is_null())))
             row = row_name(self._row_of(entry))
             raise InvalidInput(
-                f"{row} has no value for the property {keys[entry].as_py()!r}. Drop the property with map_filter"
+                f"{row} has no value for the property '{shown(keys, entry)}'. Drop the property with map_filter"
             )
         self._keys, self._values = as_bytes(keys, "properties"), as_bytes(values, "properties")
         for name, texts in (("name", self._keys), ("value", self._values)):

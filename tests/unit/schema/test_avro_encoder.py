@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -205,8 +206,10 @@ def test_a_decimal_that_needs_more_bytes_than_its_type_has_is_named() -> None:
 def test_text_that_is_none_is_named() -> None:
     text = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xff"]).buffers())
     column = pa.StructArray.from_arrays([text], names=["a"])
-    with pytest.raises(Unencodable, match="row 1, field 'a': it is not valid UTF-8"):
-        AvroEncoder(described_as(record(field("a", "string")))).encode(column)
+    enum = {"type": "enum", "name": "E", "symbols": ["ok"]}
+    for kind, why in (("string", "it is not valid UTF-8"), (enum, r"'\xff' is none of the schema's symbols, ok")):
+        with pytest.raises(Unencodable, match=re.escape(f"row 1, field 'a': {why}")):
+            AvroEncoder(described_as(record(field("a", kind)))).encode(column)
 
 
 def test_a_null_in_a_record_that_is_null_itself_is_none() -> None:

@@ -140,6 +140,10 @@ def test_a_text_that_is_none_is_named() -> None:
         with pytest.raises(Unencodable, match="not valid UTF-8") as raised:
             encoder_of(described(native({"A": lines}))).encode(pa.StructArray.from_arrays([column], ["a"]))
         assert (raised.value.row, raised.value.field) == (0, at)
+        lines = [line.replace("string a", "Status a").replace("bool", "Status") for line in lines]
+        column = bad if at == "a" else pa.MapArray.from_arrays([0, 1], pa.array(["k"]), bad)
+        with pytest.raises(Unencodable, match=re.escape(r"'\xff' is none of")):
+            encoder_of(described(native({"A": lines}, STATUS))).encode(pa.StructArray.from_arrays([column], ["a"]))
 
 
 def test_maps_are_written_in_the_order_of_their_keys() -> None:

@@ -251,9 +251,9 @@ def test_a_column_of_another_type_is_named(columns: dict[str, list[Any]], messag
 
 def as_spark_lets_them_be(rows: list[Any]) -> pa.Array:
     """Return properties that Arrow calls text, whatever their bytes are."""
-    maps = pa.array(rows, pa.map_(pa.string(), pa.binary()))
+    maps = pa.array(rows, pa.map_(pa.binary(), pa.binary()))
     entries = pa.StructArray.from_arrays(
-        [maps.keys, maps.items.view(pa.string())], fields=[TEXT_MAP.key_field, TEXT_MAP.item_field]
+        [maps.keys.view(pa.string()), maps.items.view(pa.string())], fields=[TEXT_MAP.key_field, TEXT_MAP.item_field]
     )
     return pa.Array.from_buffers(TEXT_MAP, len(maps), maps.buffers()[:2], maps.null_count, 0, [entries])
 
@@ -271,6 +271,21 @@ BAD_ROWS: dict[str, tuple[dict[str, Any], str]] = {
             "properties": as_spark_lets_them_be([None, [("a", b"b")], [("c", b"d"), ("e", b"\xff")], []]),
         },
         r"has a property whose value is not valid UTF-8, b'\\xff'",
+    ),
+    "half a property whose name is no text": (
+        {
+            "value": [b""] * 4,
+            "properties": as_spark_lets_them_be([None, [("a", b"b")], [(b"\xff", None)], []]),
+        },
+        r"has no value for the property '\\xff'",
+    ),
+    "a row whose key is no text": (
+        {
+            "value": [b""] * 4,
+            "key": pa.array([b"a", b"b", b"k\xff", None], pa.binary()).view(pa.string()),
+            "event_time": [0, None, -1, 5],
+        },
+        r'\(key "k\\xff"\) has the event time -1',
     ),
 }
 
