@@ -13,6 +13,8 @@ from eos.sinks.columns import BUILT, ENCODED, ColumnRoles, ValueFormat
 _NAMES_ARE_PATTERNS = "spark.sql.parser.quotedRegexColumnNames"
 _PLAIN_NAME = re.compile(r"\w+")
 """What matches itself alone, even if Spark takes it for a pattern."""
+_NOT_IN_JSON = ("geometry", "geography")
+"""The names of types, from Spark 4.1 on, at which to_json fails when it writes the first row."""
 
 
 def message_rows(
@@ -100,7 +102,9 @@ def _refuse_patterns(df: DataFrame, names: list[str]) -> None:
 
 
 def _check_objects(column: str, part: DataType) -> None:
-    """Refuse a map without string keys anywhere in a column, and a struct with one name twice: no object of JSON."""
+    """Refuse what is no part of a JSON object, anywhere in a column: a map without string keys, a struct with one name
+    twice, and types that `to_json` fails at.
+    """
     if isinstance(part, MapType):
         if not isinstance(part.keyType, StringType):
             raise InvalidInput(
@@ -119,3 +123,8 @@ def _check_objects(column: str, part: DataType) -> None:
             )
         for field in part.fields:
             _check_objects(column, field.dataType)
+    elif part.typeName() in _NOT_IN_JSON:
+        raise InvalidInput(
+            f"Column {column!r} holds a {part.simpleString()}, which Spark's to_json does not write. Write its bytes, "
+            "by st_asbinary(…), or leave the column out."
+        )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, types
 
 from eos.errors import InvalidInput
 from eos.sinks.columns import ValueFormat, roles_of
-from eos.sinks.message_rows import message_rows
+from eos.sinks.message_rows import message_columns, message_rows
 
 
 def rows_of(df: DataFrame, value_format: ValueFormat, *, ignore_null_fields: bool | None = None) -> DataFrame:
@@ -62,6 +62,17 @@ def test_names_that_spark_takes_for_patterns_are_refused(spark: SparkSession) ->
         spark.conf.unset(option)
     assert row is not None
     assert (row.value.decode(), row.key) == ('{"a":1,"größe":2}', "k")
+
+
+@pytest.mark.skipif(not hasattr(types, "GeometryType"), reason="types of Spark 4.1")
+@pytest.mark.parametrize("name", ["GeometryType", "GeographyType"])
+def test_a_place_is_refused_that_json_has_no_text_for(name: str) -> None:
+    place = getattr(types, name)(4326)
+    for kind in (place, types.ArrayType(types.StructType([types.StructField("p", place)]))):
+        columns = types.StructType([types.StructField("where", kind)])
+        roles = roles_of(columns, "json", topic="t", named={})
+        with pytest.raises(InvalidInput, match=r"Column 'where' holds a geo.*\(4326\), .*st_asbinary"):
+            message_columns(columns, roles, "json")
 
 
 def test_times_become_one_type_and_text_and_partitions_stay_as_they_are(spark: SparkSession) -> None:
