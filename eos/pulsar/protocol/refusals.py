@@ -190,6 +190,13 @@ ANSWERS: Final = (
         "Allow more, pulsar-admin namespaces set-max-producers-per-topic NAMESPACE --max-producers-per-topic N, or "
         "write by fewer tasks, df.coalesce(N)",
     ),
+    Answer(
+        "ProducerBusy",
+        "existing exclusive producer",
+        advice="Another client has the topic to itself, or waits for that, by a producer with the access mode "
+        "Exclusive, WaitForExclusive or ExclusiveWithFencing. pulsar-admin topics stats TOPIC shows its name and "
+        "address. Close it, or write to another topic",
+    ),
     Answer("ProducerBusy"),
     Answer("InvalidTopicName", kind=RefusedForGood, advice="Correct the name of the topic"),
     Answer(

@@ -55,6 +55,12 @@ def test_a_schema_that_is_demanded_is_explained() -> None:
     assert "set-schema-validation-enforce --disable" in str(refused("open", "IncompatibleSchema", "words"))
 
 
+def test_a_topic_that_another_client_has_to_itself_can_be_free_again_and_says_how() -> None:
+    problem = refused("open a producer", "ProducerBusy", "Topic has an existing exclusive producer: theirs-0-57")
+    assert type(problem) is Refused
+    assert "Close it, or write to another topic" in str(problem)
+
+
 def test_a_terminated_topic_is_told_to_hold_transactions_until_it_is_deleted() -> None:
     assert "can't end until it is deleted" in str(refused("open", "TopicTerminatedError", "words"))
 
