@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from ipaddress import IPv6Address
+from typing import Final
 
 from eos.addresses import is_host, port_number
 from eos.config import Tls
 from eos.errors import InvalidInput
 
 _PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
+_NEVER_IN_A_NAME: Final = re.compile(r"[\s:;/?#\[\]]")
+"""Without this check 2001:db8::5 would be the host 2001:db8: and its port 5, and "a:6650;b" a host to look up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +82,20 @@ def _address(text: str, scheme: str, whole: str) -> Address:
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, str(_PORTS[scheme])
-    host = host.strip("[]")
     number = port_number(port)
-    if not is_host(host) or number is None or "/" in text:
-        raise InvalidInput(f'"{text}" in the service URL "{whole}" is not host:port')
+    bracketed = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if bracketed else host
+    if number is None or not (_is_ipv6(host) if bracketed else is_host(host) and not _NEVER_IN_A_NAME.search(host)):
+        raise InvalidInput(
+            f'"{text}" in the service URL "{whole}" is not host:port. Put commas between several hosts, and an IPv6 '
+            "address in brackets"
+        )
     return Address(host, number, tls=scheme == "pulsar+ssl")
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        IPv6Address(host)
+    except ValueError:
+        return False
+    return True

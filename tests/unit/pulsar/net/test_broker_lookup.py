@@ -162,6 +162,8 @@ def test_service_urls() -> None:
     [
         *("http://a:8080", "a:6650", "pulsar://", "pulsar://a:x", "pulsar://a:0", "pulsar://a/b", "pulsar://a:²"),
         *("pulsar://my..broker:6650", "pulsar://.a", f"pulsar+ssl://{'a' * 64}.example.com", "pulsar://a,b..c"),
+        *("pulsar://::1", "pulsar://2001:db8::5", "pulsar://::1:6650", "pulsar://[::1:6650", "pulsar://]::1[:6650"),
+        *("pulsar://[a]:1", "pulsar://a:1;b:1", "pulsar://a b:1", "pulsar://a\n:1", "pulsar://a?x:1", "pulsar://a#b:1"),
     ],
 )
 def test_wrong_service_urls(url: str) -> None:
