@@ -130,6 +130,14 @@ def test_generated_code_runs_with_the_oldest_protobuf_that_is_allowed(module: st
     assert named == f"{oldest}.0"
 
 
+def test_the_copy_of_the_tree_for_mutants_has_each_package() -> None:
+    """The tests there import them all, pytest_eos as a plugin of pytest."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    tool = project["tool"]["mutmut"]
+    copied = {*tool["source_paths"], *tool["also_copy"]}
+    assert set(project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]) <= copied
+
+
 # ---- page of versions
 
 
