@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.locks.ReentrantLock;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.hadoop.security.AccessControlException;
 import org.apache.zookeeper.CreateMode;
@@ -31,6 +32,8 @@ final class Sweeper {
     private final Zk zk;
     private final Names names;
     private final String root;
+    /** The threads of this process have one session, which the lock in ZooKeeper can't tell apart. */
+    private final ReentrantLock sweeping = new ReentrantLock();
 
     Sweeper(Client client) {
         this.client = client;
@@ -49,8 +52,21 @@ final class Sweeper {
 
     /** The same. It puts what it leaves alone into {@code left}, and why. */
     List<Long> sweep(boolean thorough, Map<String, String> left) throws IOException {
+        if (!sweeping.tryLock()) {
+            return null;
+        }
+        try {
+            return sweepAlone(thorough, left);
+        } finally {
+            sweeping.unlock();
+        }
+    }
+
+    private List<Long> sweepAlone(boolean thorough, Map<String, String> left) throws IOException {
         Session session = client.session();
         String lock = root + "/sweeper";
+        // What a round before could not give back would keep all others off as long as this process lives.
+        release(lock);
         var take = List.of(Op.create(lock, Names.NOTHING, client.settings.acl, CreateMode.EPHEMERAL));
         if (!zk.write(take, () -> isHeld(lock))) {
             if (zk.stat(root) == null) {
@@ -79,9 +95,13 @@ final class Sweeper {
             }
             return freed;
         } finally {
-            if (isHeld(lock)) {
-                attempt(Op.delete(lock, -1));
-            }
+            release(lock);
+        }
+    }
+
+    private void release(String lock) throws IOException {
+        if (isHeld(lock)) {
+            zk.write(List.of(Op.delete(lock, -1)), () -> !isHeld(lock));
         }
     }
 

@@ -2,6 +2,7 @@ package eos.bk;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -126,14 +127,28 @@ class MaintenanceTest {
         assertEquals("NotFound", said.kind());
     }
 
-    @Test
-    void oneSweeperAtATime() throws Exception {
-        client.zk.write(
+    private void lock(Client holder) throws IOException {
+        holder.zk.write(
                 List.of(Op.create(root + "/sweeper", Names.NOTHING, ZooDefs.Ids.OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)),
                 () -> true);
+    }
+
+    @Test
+    void oneSweeperAtATime() throws Exception {
+        var other = new Client(client.settings);
+        lock(other);
         assertTrue(assertThrows(IOException.class, () -> Maintenance.sweep(fs))
                 .getMessage()
                 .contains("Another process is sweeping"));
+        other.close();
+    }
+
+    /** As when a round had no memory to give it back. */
+    @Test
+    void aLockThatARoundOfThisProcessHasLeftKeepsNobodyOff() throws Exception {
+        lock(client);
+        assertEquals(List.of(), Maintenance.sweep(fs));
+        assertNull(client.zk.stat(root + "/sweeper"));
     }
 
     @Test

@@ -133,6 +133,19 @@ class SessionEndsTest {
         assertNotNull(survivor.sweeper.sweep(false));
     }
 
+    /** Its session lives on, with the lock: no other process would ever sweep. */
+    @Test
+    void aSweeperGivesItsLockBackThoughTheConnectionBreaks() throws Exception {
+        // What gets there: the session's multi, the lock, its end.
+        try (var proxy = new ZkProxy(TestCluster.address(), 3, When.BEFORE, What.CUT)) {
+            var client = tree.client(proxy.address());
+            assertEquals(List.of(), sweep(client));
+            assertTrue(proxy.hasHappened());
+            assertNotNull(survivor.sweeper.sweep(false));
+            client.close();
+        }
+    }
+
     private static List<Long> sweep(Client client) {
         try {
             return client.sweeper.sweep(false);
