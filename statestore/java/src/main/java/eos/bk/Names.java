@@ -206,11 +206,12 @@ final class Names {
             });
             return true;
         }
-        if (!recursive && !list(path).isEmpty()) {
-            throw new PathIsNotEmptyDirectoryException(path);
-        }
         for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-            for (Removal some : Removal.below(this, path)) {
+            // Each time: what another process has put there since is not what was asked to go.
+            if (!recursive && !list(path).isEmpty()) {
+                throw new PathIsNotEmptyDirectoryException(path);
+            }
+            for (Removal some : recursive ? Removal.below(this, path) : List.<Removal>of()) {
                 if (!zk.write(some.ops(), some::hasHappened)) {
                     // Something of it has changed meanwhile: then nothing of it was done.
                     for (Status one : some.statuses()) {

@@ -6,6 +6,7 @@ import static eos.bk.TestTree.write;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import eos.bk.ZkProxy.What;
@@ -15,6 +16,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.fs.PathIsNotEmptyDirectoryException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -50,6 +52,22 @@ class RemovalTest {
         }
         assertNull(survivor.names.find("/d"));
         tree.mustBeTidy("a directory that was deleted");
+    }
+
+    @Test
+    void aFileThatIsPutMeanwhileIntoADirectoryThatWasEmptyStays() throws Exception {
+        survivor.names.mkdirs("/d");
+        try (var proxy = new ZkProxy(TestCluster.address(), 2, When.BEFORE, What.PAUSE)) {
+            var client = tree.client(proxy.address());
+            var deleted = CompletableFuture.supplyAsync(
+                    () -> assertThrows(PathIsNotEmptyDirectoryException.class, () -> client.names.delete("/d", false)));
+            proxy.awaitIt(deleted::isDone);
+            write(survivor, "/d/f", SMALL);
+            proxy.resume();
+            deleted.get(300, TimeUnit.SECONDS);
+            client.close();
+        }
+        assertArrayEquals(SMALL, read(survivor, "/d/f"));
     }
 
     /** The multi that deletes {@code /d} (the second, behind its session) is held, while the survivor does something. */
