@@ -297,7 +297,7 @@ public final class BookKeeperFileSystem extends FileSystem {
                 var out = create(path, overwrite, true)) {
             try {
                 IOUtils.copyBytes(in, out, COPY_BUFFER);
-            } catch (IOException | RuntimeException e) {
+            } catch (IOException | RuntimeException | Error e) {
                 out.abort();
                 throw e;
             }

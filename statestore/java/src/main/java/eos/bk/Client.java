@@ -90,21 +90,18 @@ final class Client {
             // The first round is spread: the executors of a job start together.
             long first =
                     settings.maintenanceMs / 2 + ThreadLocalRandom.current().nextLong(settings.maintenanceMs);
-            background.scheduleWithFixedDelay(this::maintain, first, settings.maintenanceMs, TimeUnit.MILLISECONDS);
+            var round = new BackgroundTask("Maintenance ended early, the next round goes on", this::maintain);
+            background.scheduleWithFixedDelay(round, first, settings.maintenanceMs, TimeUnit.MILLISECONDS);
         }
     }
 
-    private void maintain() {
-        try {
-            if (!session().mayWrite()) {
-                return;
-            }
-            packs.rollFull();
-            // A thorough round reads the metadata of every ledger of the cluster: seldom.
-            sweeper.sweep(++rounds % ROUNDS_PER_THOROUGH_ONE == 0);
-        } catch (IOException | RuntimeException e) {
-            LOG.warn("Maintenance ended early, the next round goes on: {}", e.toString());
+    private void maintain() throws IOException {
+        if (!session().mayWrite()) {
+            return;
         }
+        packs.rollFull();
+        // A thorough round reads the metadata of every ledger of the cluster: seldom.
+        sweeper.sweep(++rounds % ROUNDS_PER_THOROUGH_ONE == 0);
     }
 
     /** A name for bytes that no other write has or will have. */
@@ -219,7 +216,7 @@ final class Client {
                 throw refusal instanceof AccessControlException
                         ? refusal
                         : new IOException("Can't start on ZooKeeper " + settings.zkServers + ": " + e.getMessage(), e);
-            } catch (IOException | RuntimeException | InterruptedException e) {
+            } catch (IOException | RuntimeException | InterruptedException | Error e) {
                 within(LEAVING_MS, () -> close(ours));
                 throw e;
             }
@@ -361,10 +358,15 @@ final class Client {
 
     /** A JVM whose main has returned would never end: BookKeeper's threads aren't daemons. */
     private void closeAsTheLast() {
-        while (!closing.isDone() && isNeeded()) {
+        var look = new BackgroundTask("Whether this process may end is asked again", () -> {
             Zk.pause(LAST_OUT_MS);
+            if (!isNeeded()) {
+                close();
+            }
+        });
+        while (!closing.isDone()) {
+            look.run();
         }
-        close();
     }
 
     private static boolean isNeeded() {

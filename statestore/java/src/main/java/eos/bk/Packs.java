@@ -154,22 +154,20 @@ final class Packs {
 
     private void sealIfLeft(Pack pack) {
         if (pack.retired && pack.users == 0 && !client.background.isShutdown()) {
-            client.background.execute(() -> seal(pack));
+            client.background.execute(sealing(pack));
         }
     }
 
-    private void seal(Pack pack) {
+    private Runnable sealing(Pack pack) {
         long ledger = pack.handle.getId();
-        try {
+        return new BackgroundTask("Pack " + ledger + " stays open until its writer is gone", () -> {
             try {
                 Ledgers.await(Ledgers.start(pack.handle::closeAsync));
             } catch (BookKeeperException e) {
                 client.ledgers.recover(ledger);
             }
             client.ledgers.markSealed(ledger, pack.session.process());
-        } catch (IOException e) {
-            LOG.warn("Pack {} stays open until its writer is gone: {}", ledger, e.getMessage());
-        }
+        });
     }
 
     /** Rolls the packs that are old or full, so that what they hold can be freed once it is deleted. */
@@ -187,6 +185,6 @@ final class Packs {
             left = List.copyOf(current.values());
             current.clear();
         }
-        left.forEach(this::seal);
+        left.forEach(pack -> sealing(pack).run());
     }
 }

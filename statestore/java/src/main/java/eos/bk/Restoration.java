@@ -51,7 +51,7 @@ public final class Restoration {
         restoration.take();
         try {
             restoration.fill();
-        } catch (IOException | RuntimeException e) {
+        } catch (IOException | RuntimeException | Error e) {
             try {
                 restoration.abandon();
             } catch (IOException left) {

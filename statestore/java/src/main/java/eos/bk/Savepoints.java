@@ -212,7 +212,7 @@ public final class Savepoints {
         Building build = begin(name, source);
         try {
             return build.finish(batch, query, look(top, batch, writtenMs));
-        } catch (IOException | RuntimeException e) {
+        } catch (IOException | RuntimeException | Error e) {
             try {
                 delete(name, false, build.token());
             } catch (IOException left) {
