@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from eos.metrics import figures
@@ -48,14 +49,10 @@ class OpenTelemetryMetrics:
         meter = api.get_meter("eos", own_version(), provider)
         self._labels = Labels(jobs, topics)
         self._sources = SourceFigures(Labels(jobs, topics))
-        self._open = _open_of(provider)
+        self._gauges = _gauges_of(provider)
         self._record: dict[Figure, Record] = {
-            figure: _instrument(meter, figure)
-            for figure in (*FIGURES, *SOURCE_FIGURES)
-            if figure is not figures.OPEN_AGE
+            figure: _instrument(meter, figure, self._gauges) for figure in (*FIGURES, *SOURCE_FIGURES)
         }
-        age = figures.OPEN_AGE
-        meter.create_observable_gauge(name_of(age), [self._ages], unit=unit_of(age), description=age.meaning)
 
     def __call__(self, batch: FinishedBatch) -> None:
         """Count a finished batch."""
@@ -68,15 +65,12 @@ class OpenTelemetryMetrics:
     def watch(self, sink: LiveSink) -> None:
         """Show the age of this sink's open transaction whenever the SDK asks."""
         label = self._labels.sink(sink.name, sink.job)
-        self._open.watch(sink, label)
+        self._gauges.open.watch(sink, label)
         self._add(figures.first_figures(label, sink.job, time.time()))
 
     def _add(self, found: Iterable[tuple[Figure, tuple[str, ...], float]]) -> None:
         for figure, labels, value in found:
             self._record[figure](value, dict(zip(figure.labels, labels, strict=True)))
-
-    def _ages(self, options: api.CallbackOptions) -> Iterable[api.Observation]:
-        return [api.Observation(age, {"sink": label}) for label, age in self._open.ages().items()]
 
 
 def name_of(figure: Figure) -> str:
@@ -89,23 +83,51 @@ def unit_of(figure: Figure) -> str:
     return _UNITS.get(figure.unit, f"{{{figure.unit}}}")
 
 
-def _instrument(meter: api.Meter, figure: Figure) -> Record:
+class _Gauges:
+    """What the gauges show whenever the SDK asks. All observers of a provider share it.
+
+    Of two gauges of one name the SDK asks only the first (1.45). And before 1.45 it forgot the value of a gauge that is
+    set once it had read it, so that an alert on the last commit of a sink that hangs lost its figure.
+
+    Attributes:
+        open: the transactions that are open.
+    """
+
+    def __init__(self) -> None:
+        self.open = OpenTransactions()
+        self._values: dict[Figure, dict[frozenset[tuple[str, str]], float]] = {}
+        self._lock = threading.Lock()
+
+    def set(self, figure: Figure, value: float, attributes: dict[str, str]) -> None:
+        """Show this value from now on."""
+        with self._lock:
+            self._values.setdefault(figure, {})[frozenset(attributes.items())] = value
+
+    def shown(self, figure: Figure, _: api.CallbackOptions) -> list[api.Observation]:
+        """Return the values of a gauge, for the SDK."""
+        if figure is figures.OPEN_AGE:
+            return [api.Observation(age, {"sink": label}) for label, age in self.open.ages().items()]
+        with self._lock:
+            return [api.Observation(value, dict(of)) for of, value in self._values.get(figure, {}).items()]
+
+
+def _instrument(meter: api.Meter, figure: Figure, gauges: _Gauges) -> Record:
     name, unit, meaning = name_of(figure), unit_of(figure), figure.meaning
     match figure.kind:
         case "counter":
             return meter.create_counter(name, unit, meaning).add
         case "gauge":
-            return meter.create_gauge(name, unit, meaning).set
+            meter.create_observable_gauge(name, [partial(gauges.shown, figure)], unit, meaning)
+            return partial(gauges.set, figure)
         case "histogram":
             buckets = figures.DURATION_BUCKETS_S
             return meter.create_histogram(name, unit, meaning, explicit_bucket_boundaries_advisory=buckets).record
 
 
-# Of two gauges of one name the SDK asks only the first (1.45), so all observers of a provider share what they watch.
-_providers: weakref.WeakKeyDictionary[api.MeterProvider, OpenTransactions] = weakref.WeakKeyDictionary()
+_providers: weakref.WeakKeyDictionary[api.MeterProvider, _Gauges] = weakref.WeakKeyDictionary()
 _making = threading.Lock()
 
 
-def _open_of(provider: api.MeterProvider) -> OpenTransactions:
+def _gauges_of(provider: api.MeterProvider) -> _Gauges:
     with _making:
-        return _providers.setdefault(provider, OpenTransactions())
+        return _providers.setdefault(provider, _Gauges())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from typing import Any
 
 import pytest
@@ -80,6 +81,18 @@ def test_the_sdk_gets_what_batches_have_added_up_to(sdk: Sdk) -> None:
     assert (duration.count, duration.sum) == (2, 0.8)
     assert 0.5 in duration.explicit_bounds
     assert sdk.metrics()["eos.sink.rows"].data.is_monotonic
+
+
+def test_a_gauge_is_shown_each_time_the_sdk_asks_until_it_is_set_anew(
+    sdk: Sdk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An alert on the last commit would else lose its figure as soon as a sink hangs."""
+    metrics = OpenTelemetryMetrics(sdk.provider)
+    for now in (1000.0, 2000.0):
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        metrics(finished())
+        for _ in range(3):
+            assert sdk.shown()["eos.sink.last_commit.timestamp", "flights"].value == now
 
 
 def test_the_units_reach_the_sdk(sdk: Sdk) -> None:
