@@ -17,7 +17,7 @@ import org.apache.zookeeper.data.ACL;
  */
 final class Settings {
     static final int MIB = 1 << 20;
-    private static final String P = "fs.bk.";
+    private static final String P = Options.PREFIX;
 
     final String key;
     final String zkServers;
@@ -48,6 +48,7 @@ final class Settings {
     final double compactBelow;
 
     Settings(URI uri, Configuration conf) throws IOException {
+        var options = new Options(conf);
         if (uri.getHost() == null) {
             throw new IOException("bk address " + uri + " has no host that Java can read: use bk://host:port/ for one "
                     + "ZooKeeper, or a name of letters, digits and hyphens for an ensemble, bk://NAME/, with its address in "
@@ -61,7 +62,7 @@ final class Settings {
         }
         if (uri.getPort() >= 0) {
             zkServers = uri.getHost() + ":" + uri.getPort();
-            ledgersPath = conf.getTrimmed(P + "ledgers", "/ledgers");
+            ledgersPath = options.path("ledgers", "/ledgers");
         } else {
             // Semicolons between servers, as BookKeeper writes them, which java.net.URI reads as no host.
             var service = named.replaceFirst("^zk(\\+[a-z]+)?://", "");
@@ -73,9 +74,9 @@ final class Settings {
             zkServers = service.substring(0, slash).replace(';', ',');
             ledgersPath = service.substring(slash);
         }
-        root = conf.getTrimmed(P + "root", "/eos-bk");
-        sessionTimeoutMs = conf.getInt(P + "session.timeout.ms", 30_000);
-        patienceMs = conf.getLong(P + "patience.ms", 120_000);
+        root = options.path("root", "/eos-bk");
+        sessionTimeoutMs = options.number("session.timeout.ms", 30_000, 1);
+        patienceMs = options.number("patience.ms", 120_000L, 1);
         // Set by tools: who only looks makes no tree of names.
         makeRoot = conf.getBoolean(P + "make-root", true);
         security = new Security(conf);
@@ -85,25 +86,22 @@ final class Settings {
         zkConfig.setProperty("jute.maxbuffer", Integer.toString(64 * MIB));
         conf.getPropsWithPrefix(P + "zookeeper.").forEach((k, v) -> zkConfig.setProperty("zookeeper." + k, v));
         bookkeeper = conf.getPropsWithPrefix(P + "bookkeeper.");
-        ensemble = conf.getInt(P + "ensemble", 0);
-        writeQuorum = conf.getInt(P + "write-quorum", 0);
-        ackQuorum = conf.getInt(P + "ack-quorum", 0);
-        digest = DigestType.valueOf(conf.getTrimmed(P + "digest", "CRC32C"));
+        ensemble = options.number("ensemble", 0, 0);
+        writeQuorum = options.number("write-quorum", 0, 0);
+        ackQuorum = options.number("ack-quorum", 0, 0);
+        digest = options.oneOf("digest", DigestType.CRC32C);
         password = Security.secret(conf, P + "password").getBytes(java.nio.charset.StandardCharsets.UTF_8);
-        entrySize = Math.min(conf.getInt(P + "entry.bytes", MIB), MIB);
-        window = conf.getInt(P + "window", 16);
-        packFileLimit = Math.min(conf.getInt(P + "pack.file.bytes", MIB), MIB);
-        packBytes = conf.getLong(P + "pack.bytes", 64L * MIB);
-        packAgeMs = conf.getLong(P + "pack.age.ms", 600_000);
-        packFiles = conf.getInt(P + "pack.files", 2_000);
-        cacheBytes = conf.getLong(P + "cache.bytes", 32L * MIB);
-        renameLimit = conf.getInt(P + "rename.limit", 500);
-        graceMs = conf.getLong(P + "grace.ms", 3_600_000);
-        maintenanceMs = conf.getLong(P + "maintenance.ms", 300_000);
-        compactBelow = conf.getDouble(P + "compact.below", 0.25);
-        if (entrySize < 1 || window < 1) {
-            throw new IOException(P + "entry.bytes and " + P + "window must be positive");
-        }
+        entrySize = Math.min(options.number("entry.bytes", MIB, 1), MIB);
+        window = options.number("window", 16, 1);
+        packFileLimit = Math.min(options.number("pack.file.bytes", MIB, 0), MIB);
+        packBytes = options.number("pack.bytes", 64L * MIB, 1);
+        packAgeMs = options.number("pack.age.ms", 600_000L, 1);
+        packFiles = options.number("pack.files", 2_000, 1);
+        cacheBytes = options.number("cache.bytes", 32L * MIB, 0);
+        renameLimit = options.number("rename.limit", 500, 1);
+        graceMs = options.number("grace.ms", 3_600_000L, 0);
+        maintenanceMs = options.number("maintenance.ms", 300_000L, 0);
+        compactBelow = options.part("compact.below", 0.25);
         key = uri.getAuthority() + " " + new TreeMap<>(conf.getPropsWithPrefix(P));
     }
 
