@@ -205,7 +205,7 @@ class Refused(NetworkError):
 
     def __init__(self, asked: str, code: str, detail: str, advice: str = "") -> None:
         words = f"{asked}: the broker answered {code}{f': {detail}' if detail else ''}"
-        super().__init__(f"{words}. {advice}" if advice else words)
+        super().__init__(f"{words.removesuffix('.')}. {advice}" if advice else words)
         self.asked = asked
         self.code = code
         self.detail = detail

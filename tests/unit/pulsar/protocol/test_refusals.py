@@ -172,3 +172,11 @@ def test_words_alone_are_explained_also_among_those_of_an_exception(row: Answer)
     java = "Topic creation encountered an exception error_message=org.apache.pulsar.PulsarServerException: "
     assert advice_for(f"{java}java.io.IOException: {row.words} 'filesystem'") == row.advice
     assert advice_for(f"{java}java.lang.NullPointerException") == "", "an exception alone tells no cause"
+
+
+@pytest.mark.parametrize("words", ["Topic is fenced", "Topic is fenced."])
+def test_the_advice_follows_one_full_stop_whether_or_not_the_broker_wrote_one(words: str) -> None:
+    assert (
+        str(Refused("open", "TopicFenced", words, "Wait"))
+        == "open: the broker answered TopicFenced: Topic is fenced. Wait"
+    )
