@@ -95,13 +95,13 @@ class _Gauges:
 
     def __init__(self) -> None:
         self.open = OpenTransactions()
-        self._values: dict[Figure, dict[frozenset[tuple[str, str]], float]] = {}
+        self._values: dict[Figure, dict[tuple[tuple[str, str], ...], float]] = {}
         self._lock = threading.Lock()
 
     def set(self, figure: Figure, value: float, attributes: dict[str, str]) -> None:
         """Show this value from now on."""
         with self._lock:
-            self._values.setdefault(figure, {})[frozenset(attributes.items())] = value
+            self._values.setdefault(figure, {})[tuple(attributes.items())] = value
 
     def shown(self, figure: Figure, _: api.CallbackOptions) -> list[api.Observation]:
         """Return the values of a gauge, for the SDK."""
