@@ -78,8 +78,13 @@ def test_defaults() -> None:
 
 def test_the_jar_reads_the_same_options() -> None:
     source = "".join((JAR / name).read_text() for name in ("Settings.java", "Security.java"))
-    read = set(re.findall(r'P \+ "([a-z.-]+)"', source)) - {"zookeeper.", "bookkeeper."}
+    read = set(re.findall(r'(?:P \+ |options\.\w+\()"([a-z.-]+)"', source)) - {"zookeeper.", "bookkeeper."}
     assert read - {"make-root"} == set(OPTIONS), "that one is between our tools and the jar"
+    least = dict(re.findall(r'options\.number\("([a-z.-]+)", .+?, (\d)\)', source))
+    kinds = {
+        name: {"count": "0", "size": "1"}[one.kind] for name, one in OPTIONS.items() if one.kind in ("count", "size")
+    }
+    assert least == kinds, "both take the same numbers"
 
 
 def test_the_table_in_the_docs_is_this_one() -> None:
