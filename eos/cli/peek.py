@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from eos.pulsar.net.admin import Admin
 
 LIMIT = 20
+
+_Told = TypeVar("_Told")
 
 
 @connecting
@@ -54,8 +57,7 @@ def peek(
     decrypt = as_it_is if decryption_keys is None else decryptor_of(key_files(decryption_keys))
     with to.admin() as admin:
         if admin is not None:
-            _tell_filters(admin, topic)
-            _tell_shadow(admin, topic)
+            _tell_of(admin, topic)
         asked = () if admin is None else (admin.entry_kind, admin.may_pass_over)
         rows = TopicRows(to.cluster, topic, start, tell, decrypt, *asked)
         shown = islice(rows.coming() if follow else rows.stored(), limit if limit or follow else LIMIT)
@@ -66,36 +68,30 @@ def peek(
             print(json.dumps(_plain(row)) if as_json else _line(row), flush=follow)
 
 
-def _tell_filters(admin: Admin, topic: str) -> None:
-    from eos.errors import NetworkError
-    from eos.pulsar.net.admin import if_there
+def _tell_of(admin: Admin, topic: str) -> None:
+    """Say why a topic may show fewer rows than are committed, or others."""
     from eos.pulsar.net.policies import entry_filters_apply
-    from eos.pulsar.protocol.topics import full_name
 
-    try:
-        filters = if_there(admin.entry_filters, full_name(topic))
-    except NetworkError as error:
-        tell(f"Whether the brokers apply entry filters to {topic} is not known: {error}")
-        return
-    if filters:
+    if filters := _asked(admin.entry_filters, topic, f"Whether the brokers apply entry filters to {topic}"):
         tell(f"{entry_filters_apply(filters, topic)} The command does not show these entries.")
-
-
-def _tell_shadow(admin: Admin, topic: str) -> None:
-    from eos.errors import NetworkError
-    from eos.pulsar.net.admin import if_there
-    from eos.pulsar.protocol.topics import full_name
-
-    try:
-        source = if_there(admin.shadow_source, full_name(topic))
-    except NetworkError as error:
-        tell(f"Whether {topic} is a shadow topic is not known: {error}")
-        return
-    if source is not None:
+    if source := _asked(admin.shadow_source, topic, f"Whether {topic} is a shadow topic"):
         tell(
             f"{topic} is a shadow topic of {source}. Brokers deliver messages of aborted and of open transactions from "
             f"it as if they were committed. Look at {source}."
         )
+
+
+def _asked(question: Callable[[str], _Told], topic: str, what: str) -> _Told | None:
+    """Ask about a topic; say so, and return None, where nobody tells."""
+    from eos.errors import NetworkError
+    from eos.pulsar.net.admin import if_there
+    from eos.pulsar.protocol.topics import full_name
+
+    try:
+        return if_there(question, full_name(topic))
+    except NetworkError as error:
+        tell(f"{what} is not known: {error}")
+        return None
 
 
 def _show(rows: list[TopicRow]) -> None:
