@@ -131,12 +131,17 @@ Version = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 
+def confirmed(question: str) -> bool:
+    """Ask on standard error, and return the answer. Raises typer.Abort where none comes."""
+    with redirect_stdout(sys.stderr):  # typer prints a blank before the answer
+        return typer.confirm(printable(question, LINES), err=True)
+
+
 def agreed(question: str) -> bool:
     """Ask the person at the terminal. Raises InvalidInput where nobody answers, as in a job of cron."""
     if sys.stdin is not None:
         try:
-            with redirect_stdout(sys.stderr):  # typer prints a blank before the answer
-                return typer.confirm(printable(question, LINES), err=True)
+            return confirmed(question)
         except typer.Abort:
             if sys.stdin.isatty():  # it was Ctrl-C
                 raise

@@ -10,14 +10,13 @@ from typing import Any
 from rich.console import Console
 
 from eos.cli.console import FINDINGS as FINDINGS
-from eos.cli.console import LINES as LINES
 from eos.cli.console import NO_ANSWER as NO_ANSWER
 from eos.cli.console import UNKNOWN as UNKNOWN
+from eos.cli.console import confirmed as confirmed
 from eos.cli.console import count as count
 from eos.cli.console import print_facts as print_facts
 from eos.cli.console import print_line as print_line
 from eos.cli.console import print_table as print_table
-from eos.cli.console import printable as printable
 from eos.cli.console import run as run_and_tell
 from eos.cli.console import tell as tell
 from eos.cli.console import time_of as time_of

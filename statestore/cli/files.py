@@ -176,7 +176,7 @@ def _ask(checkpoints: list[str]) -> None:
     )
     if sys.stdin is None or not sys.stdin.isatty():
         raise InvalidInput(f"{question} There is no terminal to ask at: --yes says so beforehand")
-    if not typer.confirm(console.printable(question, console.LINES), err=True):
+    if not console.confirmed(question):
         raise InvalidInput("Nothing was deleted")
 
 
