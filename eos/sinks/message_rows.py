@@ -102,7 +102,7 @@ def _refuse_patterns(df: DataFrame, names: list[str]) -> None:
 
 
 def _check_objects(column: str, part: DataType) -> None:
-    """Refuse what is no part of a JSON object, anywhere in a column: a map without string keys, a struct with one name
+    """Refuse what a JSON object can't hold, anywhere in a column: a map without string keys, a struct with one name
     twice, and types that `to_json` fails at.
     """
     if isinstance(part, MapType):

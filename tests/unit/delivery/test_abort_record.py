@@ -95,7 +95,7 @@ def test_an_abort_waits_no_longer_for_the_records_than_their_topics_are_waited_f
 def test_topics_whose_producers_do_not_open_in_time_are_left_to_be_freed(
     broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those behind them in the queue are not tried any more: the abort has followed by then."""
+    """Those further down the queue are not tried any more: the abort has followed by then."""
     monkeypatch.setattr(abort_record, "PATIENCE_S", 0.2)
     opens, opened = threading.Event(), []
 

@@ -265,21 +265,21 @@ BAD_ROWS: dict[str, tuple[dict[str, Any], str]] = {
         {"value": [b""] * 4, "properties": pa.array([None, [("a", "b")], [("c", "d"), ("e", None)], []], TEXT_MAP)},
         "has no value for the property 'e'",
     ),
-    "a property that is no text": (
+    "a property that isn't text": (
         {
             "value": [b""] * 4,
             "properties": as_spark_lets_them_be([None, [("a", b"b")], [("c", b"d"), ("e", b"\xff")], []]),
         },
         r"has a property whose value is not valid UTF-8, b'\\xff'",
     ),
-    "half a property whose name is no text": (
+    "half a property whose name isn't text": (
         {
             "value": [b""] * 4,
             "properties": as_spark_lets_them_be([None, [("a", b"b")], [(b"\xff", None)], []]),
         },
         r"has no value for the property '\\xff'",
     ),
-    "a row whose key is no text": (
+    "a row whose key isn't text": (
         {
             "value": [b""] * 4,
             "key": pa.array([b"a", b"b", b"k\xff", None], pa.binary()).view(pa.string()),
