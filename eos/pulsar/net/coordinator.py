@@ -62,7 +62,7 @@ class Coordinator:
                 f"{error}. A coordinator with too many open transactions does not answer "
                 "(maxActiveTransactionsPerCoordinator)"
             ) from error
-        self._transactions.add(transaction)
+        self._transactions.opened(transaction)
         return transaction.txn
 
     def add_partitions(self, txn: TxnId, topics: Sequence[str], until: float = inf) -> None:

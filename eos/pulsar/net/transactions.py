@@ -39,18 +39,25 @@ class Transactions:
 
     def of(self, txn: TxnId) -> Tracked:
         """Return what is known of it; a transaction never seen here is joined."""
-        known = self._known.get(txn)
-        if known is None:
-            known = self.add(Transaction(txn))
-        return known
-
-    def add(self, transaction: Transaction) -> Tracked:
-        """Remember a transaction that has an id."""
         with self._guard:
-            tracked = self._known.setdefault(transaction.txn, Tracked(transaction))
-            if len(self._known) > REMEMBERED:
-                del self._known[next(iter(self._known))]
-            return tracked
+            known = self._known.get(txn)
+            return known if known is not None else self._remember(Transaction(txn))
+
+    def opened(self, transaction: Transaction) -> None:
+        """Remember a transaction to which a coordinator has given its id just now.
+
+        What was known of that id is forgotten. It was another transaction: of a Pulsar whose place at the service URL a
+        new one has taken, or of a coordinator that has lost its log, which `Owner.open` refuses.
+        """
+        with self._guard:
+            self._known.pop(transaction.txn, None)
+            self._remember(transaction)
+
+    def _remember(self, transaction: Transaction) -> Tracked:
+        tracked = self._known[transaction.txn] = Tracked(transaction)
+        if len(self._known) > REMEMBERED:
+            del self._known[next(iter(self._known))]
+        return tracked
 
     def sending(self, txn: TxnId) -> None:
         """Note a send. Raises OutOfTurn once an end of the transaction was asked for."""

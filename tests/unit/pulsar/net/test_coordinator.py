@@ -41,6 +41,16 @@ def test_a_transaction_from_end_to_end(broker: FakeBroker, client: Client) -> No
     assert list(added.add_partition_to_txn.partitions) == ["persistent://public/default/t"]
 
 
+def test_nothing_is_known_of_a_transaction_that_was_opened_just_now(client: Client) -> None:
+    """A coordinator of a new Pulsar at the same URL counts from the beginning."""
+    coordinator = client.coordinator(1)
+    for commit in (False, True):
+        txn = coordinator.new_transaction(60_000)
+        assert txn == TxnId(1 << 48, 7)
+        coordinator.add_partitions(txn, ["t"])
+        coordinator.end(txn, commit)
+
+
 def test_a_coordinator_that_loads_is_asked_again(broker: FakeBroker, client: Client) -> None:
     broker.handlers[Type.TC_CLIENT_CONNECT_REQUEST] = first_then_well(
         refusing(ServerError.TransactionCoordinatorNotFound)
