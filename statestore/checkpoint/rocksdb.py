@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
+import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -29,6 +31,19 @@ _FIELDS = {
     "maxColumnFamilyId",
 }
 """Of the metadata, in Spark 4.0 as in 4.3."""
+# What zipfile raises where a bit of a zip is flipped: a name that is not UTF-8, a mark that a member is encrypted, another
+# method of compression.
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
 # The last eight bytes of a table: block-based, as Spark writes it, and the older form without a version.
 _MAGICS = (0x88E241B785F4CFF7.to_bytes(8, "little"), 0xDB4775248B80FB57.to_bytes(8, "little"))
 
@@ -69,7 +84,7 @@ def read_snapshot(data: bytes) -> RocksDbSnapshot:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+    except _UNREADABLE as error:
         raise Damaged(f"the zip is cut short or damaged: {error}") from error
     if METADATA not in members:
         raise Damaged(f"the zip has no {METADATA}. It has {', '.join(sorted(members)) or 'nothing'}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from statestore.checkpoint.rocksdb import SstTable, read_snapshot
-from statestore.errors import UnknownVersion
+from statestore.errors import Damaged, UnknownVersion
 
 OF_SPARK_4_0: dict[str, Any] = {
     "sstFiles": [{"localFileName": "1.sst", "dfsSstFileName": "1-a.sst", "sizeBytes": 7}],
@@ -47,3 +48,17 @@ def test_metadata_that_may_need_files_of_another_kind_are_not_taken_for_whole(
 ) -> None:
     with pytest.raises(UnknownVersion, match=f"has the version {version}"):
         read_snapshot(zipped(version, said))
+
+
+def test_a_zip_with_a_flipped_bit_is_damaged_or_still_read() -> None:
+    whole = zipped("v1", OF_SPARK_4_0)
+    damaged = 0
+    for at in range(8 * len(whole)):
+        data = bytearray(whole)
+        data[at // 8] ^= 1 << at % 8
+        with suppress(UnknownVersion):
+            try:
+                read_snapshot(bytes(data))
+            except Damaged:
+                damaged += 1
+    assert damaged > 4 * len(whole)
