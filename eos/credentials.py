@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 from eos.addresses import is_host
 from eos.config import FILE, Credentials, OAuth2, OAuth2Options, Provider, Tls
 from eos.errors import InvalidInput
+from eos.json_reader import read_json
 from eos.option_names import did_you_mean
 
 CLIENT_CREDENTIALS = "client_credentials"
@@ -184,7 +184,7 @@ def _object(source: str, given: OAuth2Options) -> dict[str, str]:
     found: object = given
     if isinstance(given, str):
         try:
-            found = json.loads(given)
+            found = read_json(given)
         except ValueError:
             found = None  # said without the error, which holds the whole text
     if not isinstance(found, Mapping) or not all(isinstance(one, str | None) for one in found.values()):

@@ -6,13 +6,13 @@ side knows, once the list asks for a guarantee.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
 from typing import NoReturn, get_args
 
 from eos.config import Cluster
 from eos.errors import InvalidInput
+from eos.json_reader import read_json
 from eos.option_names import VALUE_FORMAT, did_you_mean, same_name, spelling_key, whole_number
 from eos.pulsar.net.service_url import addresses
 from eos.sinks.columns import BUILT
@@ -147,7 +147,7 @@ def _value(option: Field[object], text: str) -> object:
     kinds = str(option.type).split(" | ")
     if any(kind.startswith("Mapping") for kind in kinds):
         try:
-            found = json.loads(text)
+            found = read_json(text)
         except ValueError:
             found = None
         if found is None:  # null neither: an option that is left out is not given as null

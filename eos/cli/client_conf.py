@@ -6,7 +6,6 @@ org.apache.pulsar.client.impl.auth). A key that this library can't follow is ref
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import NoReturn
 from eos.cli.layers import Layer, flag
 from eos.credentials import SecretUnreadable, text_of
 from eos.errors import InvalidInput
+from eos.json_reader import read_json
 from eos.option_names import did_you_mean
 
 _LINE = re.compile(r"\s*(?P<key>[^\s=:#!][^\s=:]*)\s*[=:\s]\s*(?P<value>.*?)\s*")
@@ -134,7 +134,7 @@ def _parameters(params: str, where: str) -> dict[str, str]:
         parts = (part.partition(":") for part in params.split(","))
         return {key.strip(): value for key, _, value in parts}
     try:
-        given = json.loads(params)
+        given = read_json(params)
     except ValueError:
         given = None
     if not isinstance(given, dict):

@@ -23,6 +23,7 @@ from typing import Any, Final
 from eos.commit.decision import Known, Past, digest
 from eos.commit.registration import Registration
 from eos.errors import DamagedLog, InvalidInput, NewerVersion
+from eos.json_reader import read_json
 from eos.pulsar.wire.message_id import EARLIEST, MessageId
 from eos.pulsar.wire.txn import TxnId
 
@@ -176,9 +177,9 @@ def decode(data: bytes) -> Record:
     Raises NewerVersion for a record of a newer version, DamagedLog for anything else that is not a record.
     """
     try:
-        fields = json.loads(data)
+        fields = read_json(data)
         version, kind = fields.pop("v"), fields.pop("kind")
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as why:
+    except (ValueError, KeyError, AttributeError, TypeError) as why:
         raise DamagedLog(
             f"the control topic contains a record that eos did not write: {bytes(data[:60])!r}. Something else writes"
             f" to this topic.{WAYS_OUT}"

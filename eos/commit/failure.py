@@ -13,6 +13,7 @@ from typing import Final
 
 from eos.commit.registration import refuse_newer
 from eos.errors import DamagedLog
+from eos.json_reader import read_json
 
 FAILED: Final = "eos-failed.json"
 """The file in the query's checkpoint folder that holds the failures, each until its batch was written after all."""
@@ -60,7 +61,7 @@ def parse(text: str | None) -> list[Failure]:
         return []
     refuse_newer(text, Failure.__slots__, FAILED)
     try:
-        found = [Failure(**entry) for entry in json.loads(text)]
+        found = [Failure(**entry) for entry in read_json(text)]
         if not all(isinstance(one.batch_id, int) and isinstance(one.last, int) for one in found):
             raise TypeError("batch_id and last must be whole numbers")
         return found

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from eos.errors import DamagedLog, InvalidInput, NewerVersion
+from eos.json_reader import read_json
 
 REGISTRATION: Final = "eos-sink.json"
 """The file in the query's checkpoint folder that holds a `Registration`."""
@@ -57,7 +58,7 @@ class Registration:
         """Read the text of its file. Raises DamagedLog, NewerVersion."""
         refuse_newer(text, cls.__slots__, REGISTRATION)
         try:
-            said = json.loads(text)
+            said = read_json(text)
             if said.get("jumped") is not None:
                 first, last = said["jumped"]
                 said["jumped"] = (int(first), int(last))
@@ -91,7 +92,7 @@ class Unlogged:
         """Read the text of its file. Raises DamagedLog, NewerVersion."""
         refuse_newer(text, cls.__slots__, UNLOGGED)
         try:
-            return cls(**json.loads(text))
+            return cls(**read_json(text))
         except (ValueError, TypeError) as error:
             raise DamagedLog(
                 f"{UNLOGGED} in the query's checkpoint can't be read: {error}. It tells which batch was begun last"
@@ -115,7 +116,7 @@ class Unlogged:
 def refuse_newer(text: str, known: Collection[str], file: str) -> None:
     """Refuse a file of a checkpoint with fields that this version does not know: it is whole. Raises NewerVersion."""
     try:
-        said = json.loads(text)
+        said = read_json(text)
     except ValueError:
         return
     entries = said if isinstance(said, list) else [said]
@@ -162,7 +163,7 @@ def retained_since(text: str | None) -> int | None:
         return None
     refuse_newer(text, {"markers_since"}, KEEP)
     try:
-        return int(json.loads(text)["markers_since"])
+        return int(read_json(text)["markers_since"])
     except (ValueError, TypeError, KeyError) as error:
         raise DamagedLog(
             f"{KEEP} in the query's checkpoint can't be read: {error}. It tells how far back savepoints need the"

@@ -6,7 +6,6 @@ Spark writes `offsets/N` before it hands batch N to the sink, and `commits/N` af
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from eos.commit.registration import REGISTRATION, UNLOGGED, Registration, Unlogged
 from eos.errors import InvalidInput
+from eos.json_reader import read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ def _read(files: FileSystem, root: str, place: str) -> Checkpoint:
     registration, unlogged = (_text(files, f"{root}/{name}") for name in (REGISTRATION, UNLOGGED))
     try:
         return Checkpoint(
-            json.loads(metadata)["id"],
+            read_json(metadata)["id"],
             begun,
             committed,
-            None if planned is None else json.loads(planned.splitlines()[1]).get("batchTimestampMs"),
+            None if planned is None else read_json(planned.splitlines()[1]).get("batchTimestampMs"),
             None if registration is None else Registration.parse(registration),
             None if unlogged is None else Unlogged.parse(unlogged),
         )

@@ -7,10 +7,11 @@ there. The tasks of a batch report nothing, so all figures are the plan's.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from eos.json_reader import read_json
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import SourceProgress
@@ -134,7 +135,7 @@ def report_of(source: SourceProgress) -> SourceReport | None:
 def offset_in(text: str | None) -> dict[str, Any] | None:
     """Return an offset in Spark's progress, None where it is not one of this source."""
     try:
-        told = json.loads(text or "")
+        told = read_json(text or "")
     except ValueError:  # of another source; or no report, which is None in PySpark's words
         return None
     ours = isinstance(told, dict) and told.get("version") == 1 and isinstance(told.get("topics"), dict)

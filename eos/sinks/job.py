@@ -23,6 +23,7 @@ from eos.commit.decision import JOB, Identity
 from eos.config import Batching, Cluster, CompressionOption, KeyHash, OAuth2Options, Token
 from eos.delivery.delivery import Write
 from eos.errors import DamagedLog, Fenced, IdentityMismatch, InvalidInput, NetworkError, NotCommitted
+from eos.json_reader import read_json
 from eos.metrics.batch import Observers
 from eos.sinks.columns import ValueFormat
 from eos.sinks.context import SinkContext
@@ -255,7 +256,7 @@ def _facts(df: DataFrame, options: SinkOptions) -> dict[str, Any]:
 def _refuse_another(job_id: str, found: Marker, facts: Mapping[str, Any]) -> None:
     """Refuse a DataFrame that is known not to be the one that was written. Raises IdentityMismatch, DamagedLog."""
     try:
-        then: dict[str, Any] = dict(json.loads(found.offsets))
+        then: dict[str, Any] = dict(read_json(found.offsets))
     except (ValueError, TypeError) as error:
         raise DamagedLog(f'the marker of job "{job_id}" does not tell what was written: {error}') from error
     # A fact that only one of two versions of this library knows says nothing.

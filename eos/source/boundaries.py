@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
 from eos.errors import InvalidInput
+from eos.json_reader import read_json
 from eos.option_names import first_doubled, whole_number
 from eos.pickling import PickledByName
 from eos.pulsar.protocol.topics import persistent_name, split_partition
@@ -141,7 +141,7 @@ def _object(option: str, text: str) -> dict[str, str]:
     example = next(one for kind, one in _EXAMPLES.items() if option.endswith(kind))
     expected = f"{option}={text!r} is neither a word it knows nor a JSON object such as {{{example} for each topic"
     try:
-        given = json.loads(text, object_pairs_hook=_each_once)
+        given = read_json(text, _each_once)
     except ValueError as error:
         raise InvalidInput(f"{expected} ({error}).") from error
     if isinstance(given, dict) and option.endswith("Time"):

@@ -11,11 +11,11 @@ lineage is JSON: version and id of each state since the last snapshot, up to the
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from eos.json_reader import read_json
 from statestore.checkpoint.compression import decompress
 from statestore.errors import Damaged, UnknownVersion
 
@@ -119,7 +119,7 @@ def _lineage(text: bytes) -> tuple[Ancestor, ...]:
     try:
         return tuple(
             sorted(
-                (Ancestor(int(step["version"]), str(step["checkpointUniqueId"])) for step in json.loads(text)),
+                (Ancestor(int(step["version"]), str(step["checkpointUniqueId"])) for step in read_json(text)),
                 key=lambda step: step.version,
             )
         )

@@ -6,12 +6,12 @@ and in whatever format they are stored.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eos.json_reader import read_json
 from statestore.checkpoint.files import Files, HadoopFiles
 from statestore.checkpoint.logs import check_whole
 from statestore.checkpoint.needs import committed_batch
@@ -175,9 +175,9 @@ def parts_of(files: Files, operator: Operator, join_version: str) -> Iterator[St
 
 def _variables(files: Files, operator: Operator) -> tuple[tuple[str, str], ...]:
     """The variables of a transformWithState, with their kinds."""
-    said = json.loads(files.read(operator.metadata).partition(b"\n")[2])
+    said = read_json(files.read(operator.metadata).partition(b"\n")[2])
     try:
-        properties = json.loads(said.get("operatorPropertiesJson") or "{}")
+        properties = read_json(said.get("operatorPropertiesJson") or "{}")
         return tuple(
             (str(one["stateName"]), str(one["stateVariableType"])) for one in properties.get("stateVariables") or ()
         )

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from eos.json_reader import read_json
 from statestore.checkpoint.files import FileEntry, Files, join
 from statestore.errors import Damaged, InvalidInput, NotFound, UnknownVersion, Unreadable
 
@@ -133,7 +134,7 @@ def read_query_id(files: Files) -> str:
     if not data:
         raise Damaged(f"{METADATA} is empty, and {NOT_WHOLE}")
     try:
-        return str(json.loads(data)["id"])
+        return str(read_json(data)["id"])
     except (ValueError, KeyError, TypeError) as error:
         raise Damaged(f"{METADATA} is not JSON with the query's id: {error}") from error
 
@@ -267,7 +268,7 @@ def _lines(path: str, data: bytes, known: int) -> tuple[int, str | None, list[st
 
 def _object(path: str, text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text) if text.strip() else {}
+        found = read_json(text) if text.strip() else {}
     except ValueError as error:
         raise Damaged(f"{path} is not the text that Spark writes: {error}") from error
     if not isinstance(found, dict):

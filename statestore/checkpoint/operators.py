@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eos.json_reader import read_json
 from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.logs import read_offsets, read_version
 from statestore.errors import Damaged, NotFound, Unreadable
@@ -120,7 +121,7 @@ def _has_one_group(files: Files, folder: str) -> bool:
             keys = "" if pieces != 1 else _text(data, at + 4)[0]
         else:
             keys = _text(data, at)[0] if version == "v1" else ""
-        return bool(keys) and json.loads(keys).get("fields") == []
+        return bool(keys) and read_json(keys).get("fields") == []
     except (NotFound, Damaged, struct.error, ValueError):
         return False
 
@@ -220,7 +221,7 @@ def _json(path: str, data: bytes) -> dict[str, Any]:
     version, _, text = data.partition(b"\n")
     read_version(path, version, _METADATA_KNOWN)
     try:
-        said = json.loads(text)
+        said = read_json(text)
     except ValueError as error:
         raise Damaged(f"{path} is not the JSON that Spark writes: {error}") from error
     if not isinstance(said, dict):

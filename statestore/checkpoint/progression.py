@@ -7,13 +7,14 @@ their offsets look like, only other batches.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
+from eos.json_reader import read_json
 from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.logs import OFFSETS, SOURCES, OffsetsLogEntry, batch_ids, read_offsets
+from statestore.checkpoint.sources import numbers_of
 from statestore.checkpoint.stores import Gap
-from statestore.errors import NotFound, Unavailable, Unreadable
+from statestore.errors import Damaged, NotFound, Unavailable, Unreadable
 
 _BEGINS_JSON = ("{", "[", '"')
 
@@ -51,6 +52,10 @@ def _reason(known: dict[int, OffsetsLogEntry], number: int, most: int, noted: in
     if offsets.version == 1 and len(offsets.sources) < noted:
         more = join(SOURCES, str(noted - 1))
         return f"it has the offsets of {len(offsets.sources)} sources, and {more} is of one more. It was cut short"
+    try:
+        numbers_of(offsets)
+    except Damaged as error:
+        return str(error)
     for folder, offset in offsets.of_sources.items():
         if offset is None:
             continue
@@ -73,7 +78,7 @@ def _is_cut(offset: str, others: list[str]) -> bool:
 
 def _is_json(text: str) -> bool:
     try:
-        json.loads(text)
+        read_json(text)
     except ValueError:
         return False
     return True

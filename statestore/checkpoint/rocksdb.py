@@ -10,13 +10,13 @@ version of the metadata, 1 (RocksDBCheckpointMetadata.VERSION). The JSON is the 
 from __future__ import annotations
 
 import io
-import json
 import lzma
 import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
 
+from eos.json_reader import read_json
 from statestore.checkpoint.logs import read_version
 from statestore.errors import Damaged
 
@@ -31,8 +31,8 @@ _FIELDS = {
     "maxColumnFamilyId",
 }
 """Of the metadata, in Spark 4.0 as in 4.3."""
-# What zipfile raises where a bit of a zip is flipped: a name that is not UTF-8, a mark that a member is encrypted, another
-# method of compression.
+# What zipfile raises where a bit of a zip is flipped: a name is not UTF-8, a member is said to be encrypted, or to be
+# compressed by another method.
 _UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -92,7 +92,7 @@ def read_snapshot(data: bytes) -> RocksDbSnapshot:
     known = 2 if version != b"v1" and _is_of_spark_4_0(text) else 1
     read_version(f"the zip's {METADATA}", version, known)
     try:
-        said = json.loads(text)
+        said = read_json(text)
         tables = [
             SstTable(f"SSTs/{sst['dfsSstFileName']}", int(sst["sizeBytes"])) for sst in said.get("sstFiles") or ()
         ]
@@ -108,7 +108,7 @@ def read_snapshot(data: bytes) -> RocksDbSnapshot:
 def _is_of_spark_4_0(text: bytes) -> bool:
     """Return whether metadata have no field but those of Spark 4.0: what a later v2 has may need other files, too."""
     try:
-        said = json.loads(text)
+        said = read_json(text)
     except ValueError:
         return False
     return isinstance(said, dict) and "sstFiles" in said and said.keys() <= _FIELDS

@@ -12,10 +12,10 @@ doesn't exist (batchId: 9, compactInterval: 6)`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eos.json_reader import read_json
 from statestore.checkpoint.files import Files, join
 from statestore.checkpoint.logs import SOURCES, OffsetsLogEntry, read_version
 from statestore.checkpoint.stores import Gap
@@ -111,21 +111,27 @@ def check_entry(data: bytes) -> None:
             raise Damaged(f"it holds the time {int(line)} ms, which is long past. The last digits are missing")
         if line.startswith(b"{"):
             try:
-                json.loads(line)
+                read_json(line)
             except ValueError as error:
                 raise Damaged(f"it holds a line that is not JSON: {error}") from error
 
 
 def numbers_of(offsets: OffsetsLogEntry) -> dict[str, int]:
-    """Return how far a batch reads in each log of files, by the log's folder; other sources are left out."""
+    """Return how far a batch reads in each log of files, by the log's folder; other sources are left out.
+
+    Raises:
+        Damaged: the offset of a log of files has no number.
+    """
     found = {}
     for folder, source in zip(offsets.folders, offsets.sources, strict=True):
         try:
-            offset = json.loads(source) if source is not None else None
+            offset = read_json(source) if source is not None else None
         except ValueError:
             continue  # a source's offset may be any text
         if isinstance(offset, dict) and offset.keys() == {"logOffset"}:
-            found[folder] = int(offset["logOffset"])
+            if type(offset["logOffset"]) is not int:
+                raise Damaged(f"the offset of {folder} is {source}. A number was expected as its logOffset")
+            found[folder] = offset["logOffset"]
     return found
 
 

@@ -11,7 +11,6 @@ the ids before it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Literal
 
 import google_crc32c
 
+from eos.json_reader import read_json
 from statestore.checkpoint.changes import Ancestor, read_lineage
 from statestore.checkpoint.files import Files, join
 from statestore.errors import Damaged, NotFound, StateStoreError, Unavailable, UnknownVersion, Unreadable
@@ -245,7 +245,7 @@ def check_checksum(path: str, data: bytes, checksum: bytes) -> None:
         UnknownVersion: it is made by an algorithm that isn't known here.
     """
     try:
-        said = json.loads(checksum)
+        said = read_json(checksum)
         algorithm, value, length = str(said["algorithm"]), int(said["value"]) & 0xFFFFFFFF, int(said["mainFileSize"])
     except (ValueError, KeyError, TypeError) as error:
         raise Damaged(f"{path}{CHECKSUM} can't be read: {error}") from error

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, get_type_hints
 
 import google_crc32c
 
+from eos.json_reader import read_json
 from statestore.errors import Damaged, UnknownVersion, Unreadable
 from statestore.json_fields import from_json, key_of, to_json
 
@@ -93,7 +94,7 @@ class Manifest:
             UnknownVersion: a newer statestore wrote it.
         """
         try:
-            fields: dict[str, Any] = json.loads(data)
+            fields: dict[str, Any] = read_json(data)
             version = fields.pop("v")
             if type(version) is int and version > VERSION:
                 raise UnknownVersion(
@@ -101,7 +102,7 @@ class Manifest:
                     "statestore"
                 )
             made = cls(**from_json(fields))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Damaged(f"its manifest cannot be read: {data[:200]!r}") from error
         kinds = get_type_hints(cls)
         wrong = [key_of(name) for name, kind in kinds.items() if type(getattr(made, name)) is not kind]
@@ -222,8 +223,8 @@ def unpack_list(manifest: Manifest, chunks: Iterable[bytes]) -> list[SavepointCo
     """
     try:
         lines = zlib.decompress(b"".join(chunks)).decode().splitlines()
-        contents = [_listed(json.loads(line)) for line in lines]
-    except (zlib.error, ValueError, RecursionError) as error:
+        contents = [_listed(read_json(line)) for line in lines]
+    except (zlib.error, ValueError) as error:
         raise Damaged(f"The list of files of savepoint {manifest.name} cannot be read: {error}") from error
     for one in contents:
         # A writer of the topic must not be able to write outside the target.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,6 +14,7 @@ from eos.credentials import SecretUnreadable, check_path, text_of
 from eos.errors import InvalidInput
 from eos.history.offload import OffloadUnavailable
 from eos.history.offload.stored_object import storage_errors
+from eos.json_reader import read_json
 from eos.pickling import PickledByName
 
 GOOGLE_PATIENCE = timedelta(seconds=20)
@@ -128,7 +128,7 @@ def _refuse_others(given: Mapping[str, str], known: tuple[str, ...], where: str)
 
 def _object(text: str) -> dict[str, str]:
     try:
-        found = json.loads(text)
+        found = read_json(text)
     except ValueError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):

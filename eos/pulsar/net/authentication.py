@@ -8,7 +8,6 @@ gets the same one. So a function that never returns costs one thread in each pro
 from __future__ import annotations
 
 import base64
-import json
 import os
 import pickle
 import re
@@ -21,6 +20,7 @@ from pathlib import Path
 from eos.config import FILE, Credentials, OAuth2, Provider
 from eos.credentials import SecretUnreadable, text_of
 from eos.errors import BadCredentials, NoCredentials
+from eos.json_reader import read_json
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")  # visible ASCII: all that a header of HTTP takes (RFC 9110, 5.5)
 
@@ -94,7 +94,7 @@ def expiry(shown: bytes) -> str:
     Args: what CONNECT carried. Returns: words for a message; "" for a token that has not expired, or does not tell.
     """
     try:
-        seconds = json.loads(base64.urlsafe_b64decode(shown.split(b".")[1] + b"=="))["exp"]
+        seconds = read_json(base64.urlsafe_b64decode(shown.split(b".")[1] + b"=="))["exp"]
         at = datetime.fromtimestamp(seconds, UTC)
     except (LookupError, TypeError, ValueError, OverflowError, OSError):
         return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from eos.config import FILE, EncryptionKeys, KeyFiles
 from eos.credentials import SecretUnreadable, check_path, text_of
 from eos.errors import InvalidInput
+from eos.json_reader import read_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
@@ -59,7 +59,7 @@ def key_files(given: str) -> KeyFiles:
     without a passphrase; the library is missing. The content of a key is not in the message.
     """
     try:
-        found: object = json.loads(given)
+        found: object = read_json(given)
     except ValueError:
         found = None  # said without the error, which holds the whole text: it may be a key
     if not isinstance(found, dict) or not found:

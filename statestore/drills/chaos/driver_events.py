@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 
+from eos.json_reader import read_json
 from eos.steps import Phase, Step
 
 _POLL_S = 0.02
@@ -61,7 +62,7 @@ class DriverEvents:
     def parse(cls, line: str) -> DriverEvents | None:
         """Read a line; None for what Spark or Java have printed."""
         with suppress(ValueError, TypeError):
-            held = json.loads(line)
+            held = read_json(line)
             if isinstance(held, dict) and held.keys() == {field.name for field in fields(cls)}:
                 state = tuple((str(key), int(count), int(total)) for key, count, total in held["state"])
                 return cls(**{**held, "word": Word(held["word"]), "state": state})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -239,6 +240,23 @@ def test_damaged_metadata_of_an_operator_is_a_note_since_spark_does_not_read_it(
     (finding,) = inspect_one(LocalFiles(folder)).findings
     assert (finding.severity, finding.kind) == ("warning", "note")
     assert "state/0 has metadata that can't be read" in finding.message
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", ["[" * 100_000, "1e999", "NaN", "9" * 5_000])
+def test_a_value_that_python_makes_nothing_of_is_named(name: str, value: str, copy: Copy) -> None:
+    """In each file that has JSON in it, in the place of its first number, or of its first text."""
+    folder = copy(name)
+    for kind in ("metadata", "offsets", "commits", "operator", "crc"):
+        files = LocalFiles(folder)
+        if kind not in {need.kind for need in needs_of(files, committed(files)[-1]).files.values()}:
+            continue
+        file = needed(folder, kind)
+        data = file.read_text()
+        file.write_text(re.sub(r'(?<=":)(\d+|"[^"]*")', value, data, count=1))
+        path = str(file.relative_to(folder)).removesuffix(".crc")
+        assert any(path in finding.message for finding in inspect_one(files).findings)
+        file.write_text(data)
 
 
 @pytest.mark.parametrize("name", NAMES)

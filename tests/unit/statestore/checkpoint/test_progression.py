@@ -74,6 +74,11 @@ def wrong(folder: Path, *batches: tuple[str, ...], form: int = 1) -> list[str]:
         ([("98",), ("105",)], []),
         ([("98",), ("10",)], ["offsets/1"]),  # 105, cut
         ([("98",), ("98",)], []),
+        ([('{"logOffset":1}',), ('{"logOffset":2}',)], []),
+        *(
+            ([('{"logOffset":1}',), (f'{{"logOffset":{odd}}}',)], ["offsets/1"])
+            for odd in ("null", '"2"', "1e9", "true")
+        ),
     ],
 )
 def test_offsets_beside_those_of_other_batches(
