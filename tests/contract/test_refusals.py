@@ -12,9 +12,9 @@ import pytest
 
 from eos.errors import InvalidInput, Refused, RefusedForGood, TopicMissing
 from eos.pulsar.net.client import Client, InFlight
-from eos.pulsar.net.consumer import RetainingSubscription
 from eos.pulsar.net.producer import Producer
 from eos.pulsar.net.producer_group import open_producers
+from eos.pulsar.net.retaining_subscription import RetainingSubscription
 from eos.pulsar.protocol.schemas import Declared
 from eos.pulsar.wire.batch import BatchEncoder
 from eos.pulsar.wire.entry import Entry

@@ -14,7 +14,6 @@ from eos.closing import Closing
 from eos.config import Cluster
 from eos.errors import EncryptionRequired, InvalidInput, Refused, TopicMissing
 from eos.pulsar.net.broker_lookup import BrokerLookup, coordinators_allowed, topic_exists
-from eos.pulsar.net.consumer import RetainingSubscription
 from eos.pulsar.net.coordinator import Coordinator
 from eos.pulsar.net.entries import MAX_BYTES, MAX_PERMITS, EntryReader
 from eos.pulsar.net.in_flight import InFlight
@@ -22,6 +21,7 @@ from eos.pulsar.net.pool import Pool
 from eos.pulsar.net.position_reader import PositionReader
 from eos.pulsar.net.producer import FrameLimits, Producer
 from eos.pulsar.net.reader import PERMITS, Reader
+from eos.pulsar.net.retaining_subscription import RetainingSubscription
 from eos.pulsar.net.subscription import Initial, Subscription
 from eos.pulsar.net.transactions import Transactions
 from eos.pulsar.protocol.producer import ProducerIdentity

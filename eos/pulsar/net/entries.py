@@ -237,12 +237,11 @@ class EntryReader(Subscriber[EntrySession], Closing):
             except EntriesGone:
                 return False
 
-    def _line(self, connection: Connection, before: EntrySession | None) -> EntrySession:
-        number = connection.listen_as_consumer(self)
+    def _line(self, consumer_id: int, broker: str) -> EntrySession:
         proven = self._proof.proven
         passed = proven is not None and proven == self._passed
         return EntrySession(
-            self.topic, number, connection.broker, self._start, proven, compacted=self._compacted, passed=passed
+            self.topic, consumer_id, broker, self._start, proven, compacted=self._compacted, passed=passed
         )
 
     def _request(self, line: EntrySession) -> BaseCommand:

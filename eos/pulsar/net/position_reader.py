@@ -6,7 +6,6 @@ from functools import partial
 
 from eos.closing import Closing
 from eos.pulsar.net.broker_lookup import BrokerLookup
-from eos.pulsar.net.connection import Connection
 from eos.pulsar.net.consumer import Subscriber
 from eos.pulsar.protocol.entries import EntrySession
 from eos.pulsar.wire.message_id import EntryId
@@ -43,8 +42,8 @@ class PositionReader(Subscriber[EntrySession], Closing):
         """Leave: the broker drops the cursor. Raises Unanswered, ConnectionLost."""
         self._leave(unsubscribe=False)
 
-    def _line(self, connection: Connection, before: EntrySession | None) -> EntrySession:
-        return EntrySession(self.topic, connection.listen_as_consumer(self), connection.broker, None, None)
+    def _line(self, consumer_id: int, broker: str) -> EntrySession:
+        return EntrySession(self.topic, consumer_id, broker, None, None)
 
     def _request(self, line: EntrySession) -> BaseCommand:
         return line.read(self._subscription)

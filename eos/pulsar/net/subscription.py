@@ -9,7 +9,7 @@ from typing import Literal
 from eos.closing import Closing
 from eos.errors import NetworkError
 from eos.pulsar.net.broker_lookup import BrokerLookup
-from eos.pulsar.net.consumer import RetainingSubscription
+from eos.pulsar.net.retaining_subscription import RetainingSubscription
 from eos.pulsar.net.transaction_support import hides_uncommitted
 from eos.pulsar.wire.message_id import EntryId, MessageId
 

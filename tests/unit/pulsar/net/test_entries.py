@@ -6,18 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from eos.errors import ConnectionLost, DamagedFrame, EntriesGone, Refused, TopicMissing
+from eos.errors import ConnectionLost, DamagedFrame, EntriesGone, EosError, Refused, TopicMissing
 from eos.pulsar.net import entries
 from eos.pulsar.net.client import Client
+from eos.pulsar.net.connection import Connection, Listener
 from eos.pulsar.net.entries import EntryReader
 from eos.pulsar.net.permits import OVERSHOOT_BYTES
 from eos.pulsar.protocol.requests import Type
 from eos.pulsar.wire.entry import Entry
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.message_id import EntryId
-from eos.pulsar.wire.pulsar_pb2 import (
-    ServerError,
-)
+from eos.pulsar.wire.pulsar_pb2 import BaseCommand, ServerError
 from tests.unit.pulsar.net.clock import Clock
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, cut, first_then_well, refusing
 from tests.unit.pulsar.net.stored_topic import LEDGER, Stored, closed, cut_off, ten
@@ -110,6 +109,36 @@ def test_the_last_message_is_asked_for_again_when_the_consumer_was_lost(broker: 
     handlers = iter([cut, answer])
     broker.handlers[Type.GET_LAST_MESSAGE_ID] = lambda session, frame: next(handlers)(session, frame)
     assert client.entry_reader("t", None).last_message_id() == (EntryId(LEDGER, 9), EntryId(LEDGER, -1))
+
+
+@pytest.mark.parametrize("tell", ["lost", "received"])
+def test_news_of_a_lost_connection_that_comes_late_is_not_of_the_next_one(
+    broker: FakeBroker, client: Client, monkeypatch: pytest.MonkeyPatch, tell: str
+) -> None:
+    """Who waits for an answer is told first, and may have joined again: else that consumer would stay at the broker."""
+    late: list[Listener] = []
+    end = Connection._end
+
+    def end_and_tell_no_consumer(connection: Connection, why: EosError) -> None:
+        late.extend(connection._consumers.values())
+        connection._consumers.clear()
+        end(connection, why)
+
+    monkeypatch.setattr(Connection, "_end", end_and_tell_no_consumer)
+    ten(broker)
+    answer = broker.handlers[Type.GET_LAST_MESSAGE_ID]
+    with client.entry_reader("t", EntryId(LEDGER, 0)) as reader:
+        read(reader, 10)
+        handlers = iter([cut, answer, answer, answer])
+        broker.handlers[Type.GET_LAST_MESSAGE_ID] = lambda session, frame: next(handlers)(session, frame)
+        reader.last_message_id()
+        (listener,) = late
+        if tell == "lost":
+            listener.lost(ConnectionLost("gone"))
+        else:
+            listener.received([Frame(BaseCommand(type=Type.CLOSE_CONSUMER))])
+        reader.last_message_id()
+        assert len(broker.commands(Type.SUBSCRIBE)) == 2
 
 
 def test_a_broker_that_cannot_say_where_the_topic_ends_is_asked_with_pauses_for_the_request_time_out(
