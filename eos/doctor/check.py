@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from eos.errors import AuthorizationUnknown, Refused
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_DECLARED = "IncompatibleSchema"
 """The job may declare the schema that a look does not."""
 
@@ -55,5 +56,13 @@ def not_told(about: str, said: str, error: Exception) -> Check:
 
 
 def in_utc(milliseconds: float) -> str:
-    """Write milliseconds since 1970 in ISO 8601, as all findings do: 2026-11-24T12:00:00.000Z."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Write milliseconds since 1970 in ISO 8601, as all findings do: 2026-11-24T12:00:00.000Z.
+
+    A producer may give a message any number of 64 bits. One outside the years 1 to 9999 is written as it
+    is, with "ms" after it.
+    """
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds} ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -76,6 +76,25 @@ def test_rows_are_objects_for_programs() -> None:
     assert second["value"] is None
 
 
+@pytest.mark.parametrize(
+    ("event_time_ms", "shown"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+        (253_402_300_800_000, "253402300800000 ms"),
+        (1_700_000_000_000_000_000, "1700000000000000000 ms"),  # nanoseconds
+        (2**63 - 1, "9223372036854775807 ms"),
+        (-(2**63), "-9223372036854775808 ms"),  # 2**63 on the wire
+    ],
+)
+def test_an_event_time_of_no_calendar_is_shown_as_a_number(
+    monkeypatch: pytest.MonkeyPatch, event_time_ms: int, shown: str
+) -> None:
+    monkeypatch.setattr(TopicRows, "stored", lambda rows: iter([row(0, event_time_ms=event_time_ms)]))
+    answer = eos("peek", "t")
+    assert (answer.exit_code, shown in answer.stdout) == (0, True), answer.output
+
+
 def test_what_comes_is_a_line_each() -> None:
     assert eos("peek", "t", "--follow").stdout == "0\t5:3\tk\t[red]3 \\xff\n0\t5:1\t\tnull\n"
     assert eos("peek", "t", "-f", "--from", "latest", "--limit", "1").stdout.count("\n") == 1
