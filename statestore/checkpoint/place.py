@@ -29,10 +29,15 @@ def check_free(hadoop: Hadoop, uri: str, source: str | None = None) -> None:
         source: the checkpoint that the new one is made of.
 
     Raises:
-        InvalidInput: there is something, or the place is inside the source.
+        InvalidInput: there is something, or the place is inside the source or another checkpoint.
     """
     if source is not None and uri.startswith(f"{hadoop.qualified(source).rstrip('/')}/"):
         raise InvalidInput(f"{uri} is inside the checkpoint {source}. Name a place beside it")
+    if (outer := _checkpoint_above(hadoop, uri)) is not None:
+        raise InvalidInput(
+            f"{uri} is inside the checkpoint {outer}. A copy of that one leaves it out, and deleting that one deletes "
+            "it unseen. Name a place beside it"
+        )
     status = hadoop.status(uri)
     if status is None:
         return
@@ -55,6 +60,19 @@ def check_free(hadoop: Hadoop, uri: str, source: str | None = None) -> None:
         )
     what = "something" if names or not status.is_directory else "an empty folder"
     raise InvalidInput(f"There is {what} at {uri}: a checkpoint is written to a new place")
+
+
+def _checkpoint_above(hadoop: Hadoop, uri: str) -> str | None:
+    """The checkpoint that an address lies in, as far as this user may look. A root is none."""
+    above = uri.rstrip("/").rpartition("/")[0]
+    while above.count("/") > (2 if "://" in above else 0):
+        with contextlib.suppress(StateStoreError):
+            if hadoop.status(f"{above}/{METADATA}") is not None and (
+                is_begun(files := HadoopFiles(hadoop, above)) or is_checkpoint(files.list(""))
+            ):
+                return above
+        above = above.rpartition("/")[0]
+    return None
 
 
 def find_checkpoints(hadoop: Hadoop, uri: str, *, through_links: bool = True) -> Iterator[HadoopFiles]:

@@ -66,6 +66,26 @@ def test_a_checkpoint_that_is_whole_is_named(whole: Path, tmp_path: Path) -> Non
     check_free(HADOOP, f"{whole}-new", str(whole))
 
 
+@pytest.mark.parametrize("below", ["new", "state/0/new", "deep/er/new"])
+def test_a_place_inside_another_checkpoint_is_refused(below: str, whole: Path) -> None:
+    """`rm` asks about the outer one alone, and `cp` copies that one alone."""
+    (whole / "deep" / "er").mkdir(parents=True)
+    with pytest.raises(InvalidInput, match=rf"is inside the checkpoint {whole}\. A copy"):
+        check_free(HADOOP, f"{whole}/{below}")
+    (whole / "metadata").write_bytes(b"")
+    with pytest.raises(InvalidInput, match=rf"is inside the checkpoint {whole}\."):
+        check_free(HADOOP, f"{whole}/{below}/")
+
+
+@pytest.mark.parametrize("name", ["offsets", "commits", "metadata"])
+def test_a_folder_with_a_name_of_a_checkpoint_is_none(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    check_free(HADOOP, str(tmp_path / "new"))
+    (tmp_path / name).rmdir()
+    (tmp_path / name).write_text("of another program")
+    check_free(HADOOP, str(tmp_path / "new"))
+
+
 def test_metadata_goes_last(begun: Path) -> None:
     """Without it, Spark would give the rest a new id, and go on from its logs."""
 
