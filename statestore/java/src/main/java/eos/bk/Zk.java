@@ -33,6 +33,10 @@ final class Zk {
     private static final Set<Code> ACCESS =
             EnumSet.of(Code.NOAUTH, Code.AUTHFAILED, Code.INVALIDACL, Code.SESSIONCLOSEDREQUIRESASLAUTH);
     private static final Set<Code> OUTDATED = EnumSet.of(Code.NONODE, Code.NODEEXISTS, Code.BADVERSION, Code.NOTEMPTY);
+    /** Codes by their numbers: ZooKeeper's client has them since 3.7, and Spark 3.5 comes with 3.6. */
+    private static final int QUOTA_EXCEEDED = -125;
+
+    private static final int THROTTLED = -127;
     private static final long PAUSE_MS = 200;
     /** Of a request, by default, with some room for what is around it. */
     private static final int LIMIT = Settings.MIB - 1024;
@@ -209,7 +213,7 @@ final class Zk {
     }
 
     private void goOn(Patience patience, KeeperException e) throws IOException {
-        if (!UNANSWERED.contains(e.code())) {
+        if (!UNANSWERED.contains(e.code()) && number(e) != THROTTLED) {
             throw refused(e, principal);
         }
         if (patience.isOver()) {
@@ -225,7 +229,10 @@ final class Zk {
                         + ") to this client, which is "
                         + principal + ". Set that to digest:user:password, or file:PATH of it, of the user that made "
                         + "what is there")
-                : new IOException("ZooKeeper refused: " + e.getMessage());
+                : new IOException("ZooKeeper refused: " + e.getMessage()
+                        + (number(e) == QUOTA_EXCEEDED
+                                ? ". The quota of a znode above it is used up: raise it (setquota -N, -B)"
+                                : ""));
         refused.initCause(e);
         return refused;
     }
@@ -242,7 +249,37 @@ final class Zk {
         if (rc == Code.OK.intValue()) {
             answer.complete(null);
         } else {
-            answer.completeExceptionally(KeeperException.create(Code.get(rc), path));
+            answer.completeExceptionally(exception(rc, path));
+        }
+    }
+
+    private static KeeperException exception(int rc, String path) {
+        try {
+            return KeeperException.create(Code.get(rc), path);
+        } catch (IllegalArgumentException e) {
+            // Thrown in ZooKeeper's own thread it would leave the answer open, and its caller waiting for ever.
+            return new NewerCode(rc, path);
+        }
+    }
+
+    private static int number(KeeperException e) {
+        return e instanceof NewerCode newer ? newer.number : e.code().intValue();
+    }
+
+    /** An answer that a newer server gives, and for which this client of ZooKeeper has no exception. */
+    private static final class NewerCode extends KeeperException {
+        private final int number;
+        private final String path;
+
+        NewerCode(int number, String path) {
+            super(Code.SYSTEMERROR);
+            this.number = number;
+            this.path = path;
+        }
+
+        @Override
+        public String getMessage() {
+            return "KeeperErrorCode = " + number + " for " + path + ", which is newer than this client of ZooKeeper";
         }
     }
 
