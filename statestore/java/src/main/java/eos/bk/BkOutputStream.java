@@ -12,6 +12,7 @@ import org.apache.hadoop.fs.Abortable;
 
 /**
  * A file being written. It becomes visible when {@code close} returns, whole, and never if writing or closing failed.
+ * Whoever closes it again after a failure is told again: who missed the first would take the file for written.
  * Up to {@code fs.bk.pack.file.bytes} it is kept in memory and goes into a pack; a larger one gets its own ledger, with
  * {@code fs.bk.window} entries on their way at a time.
  */
@@ -29,6 +30,7 @@ final class BkOutputStream extends OutputStream implements Abortable {
     private Session session;
     private WriteHandle own;
     private Throwable failure;
+    private String whatFailed = " was not made visible: writing it failed";
     private boolean closed;
 
     BkOutputStream(Client client, String path, boolean overwrite) {
@@ -98,14 +100,26 @@ final class BkOutputStream extends OutputStream implements Abortable {
 
     @Override
     public synchronized void close() throws IOException {
-        if (closed) {
-            return;
+        if (!closed) {
+            closed = true;
+            if (failure != null) {
+                release();
+            } else {
+                try {
+                    publish();
+                } catch (IOException | RuntimeException | Error e) {
+                    failure = e;
+                    whatFailed = " could not be closed";
+                    throw e;
+                }
+            }
         }
-        closed = true;
         if (failure != null) {
-            release();
-            throw new IOException(path + " was not made visible: writing it failed", failure);
+            throw new IOException(path + whatFailed, failure);
         }
+    }
+
+    private void publish() throws IOException {
         if (own == null) {
             client.unnamed.close(path, Arrays.copyOf(buffer, filled), overwrite);
             return;
@@ -145,6 +159,7 @@ final class BkOutputStream extends OutputStream implements Abortable {
     public synchronized AbortableResult abort() {
         boolean already = closed;
         closed = true;
+        failure = null; // Its end is as it was asked for.
         return new Aborted(already, already ? null : release());
     }
 

@@ -3,6 +3,7 @@ package eos.bk;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -15,6 +16,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileContext;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Options;
@@ -24,6 +26,8 @@ import org.apache.zookeeper.Op;
 import org.apache.zookeeper.ZooKeeper;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What bk:// promises beyond Hadoop's contract. */
 class StoreTest extends OwnRoot {
@@ -47,6 +51,22 @@ class StoreTest extends OwnRoot {
             out.close();
             assertNull(client.names.find("/d/f"));
         }
+    }
+
+    /** A library's wrapper may close what it wraps twice, and pass only the second answer on. */
+    @ParameterizedTest
+    @ValueSource(ints = {10, 3 << 20})
+    void aFileThatCouldNotBeClosedSaysSoAgain(int size) throws IOException {
+        var out = new BkOutputStream(client, "/d/f", false);
+        out.write(random(size));
+        write("/d/f", random(1)); // by another, meanwhile
+        assertThrows(FileAlreadyExistsException.class, out::close);
+        var again = assertThrows(IOException.class, out::close);
+        assertEquals("/d/f could not be closed", again.getMessage());
+        assertInstanceOf(FileAlreadyExistsException.class, again.getCause());
+        out.abort();
+        out.close();
+        assertArrayEquals(random(1), read(client, "/d/f"));
     }
 
     @Test
