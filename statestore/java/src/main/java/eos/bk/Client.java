@@ -5,7 +5,6 @@ import java.net.ConnectException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.net.UnknownHostException;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -21,7 +20,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
 import javax.net.ssl.SSLContext;
-import org.apache.bookkeeper.util.ZkUtils;
 import org.apache.hadoop.security.AccessControlException;
 import org.apache.hadoop.util.ShutdownHookManager;
 import org.apache.zookeeper.CreateMode;
@@ -207,7 +205,7 @@ final class Client {
                 if (!connected.isDone()) {
                     throw new IOException("No ZooKeeper answers at " + settings.zkServers + ": " + advice());
                 }
-                var rootId = prepareRoot(ours);
+                var rootId = Root.prepare(ours, settings);
                 begun.complete(new Session(settings, ours, register(ours), rootId));
                 return begun.join();
             } catch (KeeperException e) {
@@ -215,7 +213,8 @@ final class Client {
                 IOException refusal = Zk.refused(e, settings.security.principal());
                 throw refusal instanceof AccessControlException
                         ? refusal
-                        : new IOException("Can't start on ZooKeeper " + settings.zkServers + ": " + e.getMessage(), e);
+                        : new IOException(
+                                "Can't start on ZooKeeper " + settings.zkServers + ": " + refusal.getMessage(), e);
             } catch (IOException | RuntimeException | InterruptedException | Error e) {
                 within(LEAVING_MS, () -> close(ours));
                 throw e;
@@ -283,41 +282,6 @@ final class Client {
             return false;
         } catch (IOException e) {
             return true;
-        }
-    }
-
-    /** Makes the root's znodes where they are missing, and returns its identity, which each ledger carries. */
-    private String prepareRoot(ZooKeeper zk) throws KeeperException, InterruptedException, Failed {
-        if (!settings.makeRoot && zk.exists(settings.root + "/n", false) == null) {
-            throw new Failed(
-                    Failed.Kind.InvalidInput,
-                    "ZooKeeper " + settings.zkServers + " has no files of bk:// under " + settings.root
-                            + ": nothing was written yet, or fs.bk.root is another");
-        }
-        createMissing(zk, "", UUID.randomUUID().toString().getBytes(StandardCharsets.UTF_8));
-        for (String room : new String[] {"/L/empty", "/w", "/del", "/sp"}) {
-            createMissing(zk, room, Names.NOTHING);
-        }
-        try {
-            if (zk.exists(settings.root + "/n", false) == null) {
-                zk.multi(List.of(
-                        Op.create(settings.root + "/n", Names.NOTHING, settings.acl, CreateMode.PERSISTENT),
-                        Op.setData(settings.root + "/n", Names.NOTHING, 0)));
-            }
-        } catch (KeeperException.NodeExistsException e) {
-            LOG.debug("The root is there");
-        }
-        return new String(zk.getData(settings.root, false, null), StandardCharsets.UTF_8);
-    }
-
-    private void createMissing(ZooKeeper zk, String room, byte[] data) throws KeeperException, InterruptedException {
-        try {
-            // Asked first: who may use a root that is there need not be allowed to make one.
-            if (zk.exists(settings.root + room, false) == null) {
-                ZkUtils.createFullPathOptimistic(zk, settings.root + room, data, settings.acl, CreateMode.PERSISTENT);
-            }
-        } catch (KeeperException.NodeExistsException e) {
-            LOG.debug("Another process made {}{} meanwhile", settings.root, room);
         }
     }
 
