@@ -141,9 +141,8 @@ def read_query_id(files: Files) -> str:
 
 def batch_ids(files: Files, log: str) -> Mapping[int, FileEntry]:
     """Return the batches that a log has a file for, by id, lowest first."""
-    entries = files.list(log)
-    ids = sorted(int(name) for name, entry in entries.items() if name.isdecimal() and not entry.is_directory)
-    return {batch: entries[str(batch)] for batch in ids}
+    found = {int(name): entry for name, entry in files.list(log).items() if name.isdecimal() and not entry.is_directory}
+    return dict(sorted(found.items()))
 
 
 def read_offsets(files: Files, batch: int) -> OffsetsLogEntry:

@@ -242,6 +242,14 @@ def test_damaged_metadata_of_an_operator_is_a_note_since_spark_does_not_read_it(
     assert "state/0 has metadata that can't be read" in finding.message
 
 
+@pytest.mark.parametrize("log", ["offsets", "commits"])
+def test_a_batch_of_another_spelling_is_asked_for_by_its_number(log: str, copy: Copy) -> None:
+    """Spark takes the number from any name that is one, and then opens the file of that number."""
+    folder = copy("hdfs-aggregation")
+    shutil.copy(folder / log / "7", folder / log / "0012")
+    assert f"{log}/12" in {finding.file for finding in errors(folder)}
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("value", ["[" * 100_000, "1e999", "NaN", "9" * 5_000])
 def test_a_value_that_python_makes_nothing_of_is_named(name: str, value: str, copy: Copy) -> None:
