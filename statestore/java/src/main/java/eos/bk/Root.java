@@ -3,11 +3,13 @@ package eos.bk;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.UUID;
+import java.util.regex.Pattern;
 import org.apache.bookkeeper.util.ZkUtils;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.Op;
 import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.data.Stat;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -17,8 +19,14 @@ import org.slf4j.LoggerFactory;
  */
 final class Root {
     private static final Logger LOG = LoggerFactory.getLogger(Root.class);
+    private static final Pattern IDENTITY = Pattern.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?: (/.+))?");
 
     private Root() {}
+
+    /** Whether no other tree has the same. */
+    static boolean isUnique(String identity) {
+        return IDENTITY.matcher(identity).matches();
+    }
 
     /** Makes the root's znodes where they are missing, and returns its identity, which each ledger carries. */
     static String prepare(ZooKeeper zk, Settings settings) throws KeeperException, InterruptedException, Failed {
@@ -30,7 +38,7 @@ final class Root {
         }
         var made = UUID.randomUUID() + " " + settings.ledgersPath;
         createMissing(zk, settings, "", made.getBytes(StandardCharsets.UTF_8));
-        var identity = new String(zk.getData(settings.root, false, null), StandardCharsets.UTF_8);
+        var identity = identity(zk, settings, made);
         mustBeOfTheBookKeeper(identity, settings);
         for (String room : new String[] {"/L/empty", "/w", "/del", "/sp"}) {
             createMissing(zk, settings, room, Names.NOTHING);
@@ -47,10 +55,31 @@ final class Root {
         return identity;
     }
 
+    /**
+     * What the root's znode says. One that is empty, as above the root of another tree, or has a text of an operator's,
+     * who made it to set a quota, gets what was made here, unless there is a tree: its ledgers carry that text.
+     */
+    private static String identity(ZooKeeper zk, Settings settings, String made)
+            throws KeeperException, InterruptedException {
+        while (true) {
+            var stat = new Stat();
+            byte[] data = zk.getData(settings.root, false, stat);
+            var identity = data == null ? "" : new String(data, StandardCharsets.UTF_8);
+            if (isUnique(identity) || zk.exists(settings.root + "/n", false) != null) {
+                return identity;
+            }
+            try {
+                zk.setData(settings.root, made.getBytes(StandardCharsets.UTF_8), stat.getVersion());
+            } catch (KeeperException.BadVersionException e) {
+                LOG.debug("Another process made the identity of {} meanwhile", settings.root);
+            }
+        }
+    }
+
     private static void mustBeOfTheBookKeeper(String identity, Settings settings) throws Failed {
-        int blank = identity.indexOf(' ');
-        var path = identity.substring(blank + 1);
-        if (blank >= 0 && !path.equals(settings.ledgersPath)) {
+        var words = IDENTITY.matcher(identity);
+        String path = words.matches() ? words.group(2) : null;
+        if (path != null && !path.equals(settings.ledgersPath)) {
             throw new Failed(
                     Failed.Kind.InvalidInput,
                     "The files under " + settings.root + " in ZooKeeper " + settings.zkServers

@@ -28,6 +28,9 @@ import org.slf4j.LoggerFactory;
 final class Sweeper {
     private static final Logger LOG = LoggerFactory.getLogger(Sweeper.class);
 
+    private static final String NO_IDENTITY =
+            "the root's znode has no identity, so ledgers of another tree can't be told from those of this one";
+
     private final Client client;
     private final Zk zk;
     private final Names names;
@@ -228,6 +231,10 @@ final class Sweeper {
     List<Long> orphans(String below, Map<String, String> left) throws IOException {
         Session session = client.session();
         var found = new ArrayList<Long>();
+        if (!Root.isUnique(session.rootId())) {
+            left.put("unregistered ledgers", NO_IDENTITY);
+            return found;
+        }
         var ranges = session.bk().getLedgerManager().getLedgerRanges(0);
         while (ranges.hasNext()) {
             for (long ledger : ranges.next().getLedgers()) {

@@ -70,31 +70,6 @@ class StoreTest extends OwnRoot {
     }
 
     @Test
-    void anotherBookKeeperOfTheSameZooKeeperIsRefused() throws IOException {
-        write("/d/f", random(10));
-        conf.set("fs.bk.ledgers", "/others/ledgers");
-        var refused = assertThrows(Failed.class, () -> another().session());
-        assertEquals("InvalidInput", refused.kind());
-        assertTrue(
-                refused.getMessage()
-                        .contains("the BookKeeper at /ledgers, and this client is told of the one at "
-                                + "/others/ledgers. Set fs.bk.ledgers"),
-                refused.getMessage());
-    }
-
-    /** One that was made before its root named the BookKeeper. */
-    @Test
-    void aTreeThatDoesNotNameItsBookKeeperIsTakenAsItIs() throws Exception {
-        String root = conf.get("fs.bk.root");
-        var id = new String(client.zk.node(root).data(), StandardCharsets.UTF_8).split(" ");
-        assertEquals("/ledgers", id[1]);
-        client.session().zk().setData(root, id[0].getBytes(StandardCharsets.UTF_8), -1);
-        var other = another();
-        assertEquals(id[0], other.session().rootId());
-        other.close();
-    }
-
-    @Test
     void largeFilesHaveTheirOwnLedgerAndCanBeReadAnywhere() throws IOException {
         byte[] data = random((5 << 20) + 17);
         write("/d/large", data);
