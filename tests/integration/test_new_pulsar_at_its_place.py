@@ -6,7 +6,7 @@ versions of schemas, partitions, ledgers, brokers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ LIVES: list[tuple[int, str, list[Any]]] = [
 
 PORTS = Ports.free()
 """Of all of them: a session's catalog keeps its addresses."""
+CHECKPOINT = f"bk://localhost:{PORTS.zookeeper}/place"
 
 Write = Callable[[DataFrame, str, Path], None]
 
@@ -44,11 +45,20 @@ def by_stream(rows: DataFrame, service_url: str, folder: Path) -> None:
     rows.write.parquet(str(folder / "rows"))
     sink = eos.sink(service_url, topic=TOPIC, name="stream", value_format="avro", register_schema="Order")
     stream = rows.sparkSession.readStream.schema(rows.schema).parquet(str(folder / "rows"))
-    writer = stream.writeStream.foreachBatch(sink).option("checkpointLocation", str(folder / "checkpoint"))
+    writer = stream.writeStream.foreachBatch(sink).option("checkpointLocation", CHECKPOINT)
     query = writer.trigger(availableNow=True).start()
     assert query.awaitTermination(180)
 
 
+@pytest.fixture
+def short_sessions(spark: SparkSession) -> Iterator[None]:
+    """Have a session with ZooKeeper given up soon, which this one never takes back."""
+    spark.conf.set("fs.bk.session.timeout.ms", "4000")
+    yield
+    spark.conf.unset("fs.bk.session.timeout.ms")
+
+
+@pytest.mark.usefixtures("short_sessions")
 @pytest.mark.parametrize("write", [by_batch, by_stream])
 @pytest.mark.skipif(shipped_jar() is None, reason="the jar was not built: make jar")
 def test_a_process_goes_on_with_a_new_pulsar_at_the_same_addresses(

@@ -172,12 +172,16 @@ final class Client {
             var tls = Handshake.context(settings.zkConfig);
             var connected = new CompletableFuture<Void>();
             var begun = new CompletableFuture<Session>();
+            var disconnection = new Disconnection();
             var ours = new ZooKeeper(
                     settings.zkServers,
                     settings.sessionTimeoutMs,
                     event -> {
                         if (event.getState() == KeeperState.SyncConnected) {
                             connected.complete(null);
+                            disconnection.ends();
+                        } else if (event.getState() == KeeperState.Disconnected) {
+                            disconnection.begins(begun);
                         } else if (event.getState() == KeeperState.Expired) {
                             // Not at the next call: BookKeeper would ask for each open ledger, and log, five times a
                             // second.
