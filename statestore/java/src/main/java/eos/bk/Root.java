@@ -72,6 +72,9 @@ final class Root {
                 zk.setData(settings.root, made.getBytes(StandardCharsets.UTF_8), stat.getVersion());
             } catch (KeeperException.BadVersionException e) {
                 LOG.debug("Another process made the identity of {} meanwhile", settings.root);
+            } catch (KeeperException.NoAuthException e) {
+                // Who may make znodes under it need not be allowed to write it. The sweeper does without an identity.
+                return identity;
             }
         }
     }

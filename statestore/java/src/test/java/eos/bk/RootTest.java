@@ -14,6 +14,7 @@ import java.util.TreeMap;
 import java.util.UUID;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.ZooDefs;
+import org.apache.zookeeper.data.ACL;
 import org.junit.jupiter.api.Test;
 
 /** The identity of a tree, and the BookKeeper that it names. */
@@ -62,6 +63,23 @@ class RootTest extends OwnRoot {
         }
         assertEquals(4, ids.size(), "a sweeper takes each unregistered ledger with its identity for its own");
         assertTrue(ids.stream().allMatch(id -> id.endsWith(" /ledgers")), ids.toString());
+    }
+
+    @Test
+    void aRootThatOnlyItsOperatorMayWriteIsUsedAsItIs() throws Exception {
+        conf.set("fs.bk.root", "/eos-bk-test/" + UUID.randomUUID());
+        int others = ZooDefs.Perms.READ | ZooDefs.Perms.CREATE | ZooDefs.Perms.DELETE;
+        client.session()
+                .zk()
+                .create(
+                        conf.get("fs.bk.root"),
+                        new byte[0],
+                        new ArrayList<>(List.of(new ACL(others, ZooDefs.Ids.ANYONE_ID_UNSAFE))),
+                        CreateMode.PERSISTENT);
+        var other = another();
+        other.names.mkdirs("/d");
+        assertEquals("", other.session().rootId());
+        other.close();
     }
 
     /** Two that were made so before: the sweeper of one deleted the ledgers of the other, whose files were lost. */
