@@ -39,11 +39,9 @@ from eos.sinks.options import SinkOptions
 from eos.sinks.schemas import check_columns
 from eos.spark.capabilities import Capability, has
 from eos.spark.pyspark_api import ENDS_A_MICRO_BATCH, is_worker
+from eos.spark.stages import COMPARES_SHUFFLES
 
 log = logging.getLogger("eos.by_name")
-
-COMPARES_SHUFFLES = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
-"""Spark's option, true by default from 4.2 on: a job fails if its input was computed again and is not the same."""
 
 
 @dataclass(frozen=True, slots=True)

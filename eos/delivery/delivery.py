@@ -6,7 +6,8 @@ the sink's last batch predicts it. The rows that reach the driver are bounded al
 prediction was wrong nothing has been sent yet, and the tasks write the batch into the same transaction.
 
 Only one result for each partition reaches the driver, however often Spark ran it, so the
-driver path needs no proof of having run once; the task path asks for it.
+driver path needs no proof of having run once; the task path asks for it. Both ask whether a shuffle was computed again
+where Spark does not compare its rows (`ShuffleWatch`).
 
 All that sends nothing (collecting, planning, asking for partitions) is done by `prepare`,
 while the transaction is being opened.
@@ -37,6 +38,7 @@ from eos.pulsar.wire.txn import TxnId
 from eos.side_by_side import side_by_side
 from eos.spark import jobs
 from eos.spark import query as spark
+from eos.spark.stages import ShuffleWatch
 
 # Rows larger than this are not collected: limit times partitions times this bounds the driver's memory.
 LARGE_ROW_BYTES = 64 * 1024
@@ -106,6 +108,7 @@ class Delivery:
         row_bytes: of a row, on the average of the last batch that had any; None until this run of the query has
             committed one, so that a batch that was too much for the driver's memory is met with care after the restart.
         least_care: taken of a batch whose rows are expected to be small.
+        compares_shuffles: whether Spark itself fails a job whose shuffle was computed again and has other rows now.
         last_topics: the topics of the last batch, whose partitions the driver asks for once where each row names its
             topic: else each task would ask for them.
         named: the topics where rows of this run may go that name theirs: those of committed batches, and those that
@@ -120,6 +123,7 @@ class Delivery:
     last_rows: int | None = None
     row_bytes: float | None = None
     least_care: Care = Care.SIZES
+    compares_shuffles: bool = True
     last_topics: Collection[str] = ()
     named: set[str] = field(default_factory=set)
     ask: Callable[[TxnId], Collection[str] | None] | None = None
@@ -169,7 +173,8 @@ class Delivery:
         if isinstance(found, DataFrame):
             names_topics = "topic" in write.df.columns
             topics = (self.named if names_topics else set()) | (set() if write.topic is None else {write.topic})
-            return TaskPath(found, self.client, partitions, self._carrier, topics, names_topics)
+            watched = not self.compares_shuffles
+            return TaskPath(found, self.client, partitions, self._carrier, topics, names_topics, watched=watched)
         return DriverPath(found, settings, self._producers, partitions)
 
     def seal(self, txn: TxnId, topics: Collection[str]) -> set[str]:
@@ -190,7 +195,10 @@ class Delivery:
         if small:
             small_rows = self.row_bytes is not None and self.row_bytes <= SMALL_ROW_BYTES
             try:
+                watch = None if self.compares_shuffles else ShuffleWatch(df.sparkSession)
                 rows = collect_small(df, self.small_batch_rows, self.least_care if small_rows else Care.SIZES)
+                if watch is not None:
+                    watch.refuse_another_attempt()
             except Exception:
                 self.last_rows = None
                 raise

@@ -74,6 +74,7 @@ class TaskPath:
         topics: where its rows may go, as far as that is known without running it.
         names_topics: each row may name its topic: then there may be others.
         told: the topics that its tasks have reported.
+        watched: whether Spark does not compare shuffles that it computes again.
     """
 
     job: DataFrame
@@ -83,12 +84,14 @@ class TaskPath:
     topics: Collection[str]
     names_topics: bool = False
     told: set[str] = field(default_factory=set)
+    watched: bool = False
     _all_told: bool = False
     _began: bool = False
     _proven: bool = False
     _stages: list[int] = field(default_factory=list)
     _ran: list[int] = field(default_factory=list)
     _retries: bool = False
+    _watch: stages.ShuffleWatch | None = None
 
     def send(self, txn: TxnId | None, batch_id: int) -> WriteReport:
         """Run the job, whose tasks write into the transaction of a batch, or into none. Raises what Spark raises.
@@ -98,6 +101,7 @@ class TaskPath:
         transaction = BatchTransaction(txn, batch_id, self.partitions, self.client.frame_limits.learned)
         self._retries = txn is None
         self._began, self._proven, self._all_told = True, False, False
+        self._watch = stages.ShuffleWatch(self.job.sparkSession) if self.watched else None
         with jobs.local_property(self.job.sparkSession, self.carrier, transaction_property(transaction)):
             summaries = self.job.collect()
         total = WriteReport()
@@ -117,6 +121,8 @@ class TaskPath:
         """Prove that each task ran once; without a transaction, that it ran. Raises NotCommitted if that is not so."""
         stages.prove_run(self.job.sparkSession, self._stages, self._ran, retries=self._retries)
         self._proven = True
+        if self._watch is not None:
+            self._watch.refuse_another_attempt()
 
     def abandon(self) -> set[str]:
         """Return the physical topics on which a task may still send.

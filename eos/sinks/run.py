@@ -191,6 +191,7 @@ class WritingRun(Run):
             options.small_batch_rows,
             last_rows=last_rows,
             least_care=least_care(start.session),
+            compares_shuffles=stages.compares_shuffles(start.session),
             last_topics=tuple(named),
             named=set(named),
             ask=ask,

@@ -17,7 +17,6 @@ from eos.by_name import writers
 from eos.by_name.columns import columns_of
 from eos.by_name.options import parse_write_options
 from eos.by_name.writers import (
-    COMPARES_SHUFFLES,
     PartitionWriter,
     TaskDone,
     batch_writer,
@@ -32,6 +31,7 @@ from eos.pulsar.wire.batch import unpack
 from eos.pulsar.wire.frames import Frame
 from eos.pulsar.wire.pulsar_pb2 import BaseCommand, CommandSendError, ServerError
 from eos.spark import capabilities, pyspark_api
+from eos.spark.stages import COMPARES_SHUFFLES
 from tests.unit.pulsar.net.fake_broker import FakeBroker, Session, partitioned, receipt
 
 OPTIONS = parse_write_options({"service.url": "pulsar://nowhere", "topic": "t", "guarantee": "at-least-once"}, "it")

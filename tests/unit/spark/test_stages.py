@@ -12,18 +12,23 @@ from pyspark.sql import SparkSession
 
 from eos.errors import NotCommitted
 from eos.spark import stages
-from eos.spark.stages import keep_records, prove_run
+from eos.spark.capabilities import Capability, has
+from eos.spark.stages import COMPARES_SHUFFLES, ShuffleWatch, compares_shuffles, keep_records, prove_run
 from tests.waiting import until
 
 
 class Context:
-    """A SparkContext with one stage. Args: what shows it; its Java twin."""
+    """A SparkContext. Args: what it knows of jobs and stages; its Java twin; the group of its jobs."""
 
-    def __init__(self, look: Callable[[], Any], jsc: Any) -> None:
-        self._look, self._jsc = look, jsc
+    def __init__(self, records: Any, jsc: Any, group: str | None = None) -> None:
+        self._records, self._jsc, self._group = records, jsc, group
 
     def statusTracker(self) -> Any:  # noqa: N802
-        return SimpleNamespace(getStageInfo=lambda _: self._look())
+        return self._records
+
+    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802
+        assert name == "spark.jobGroup.id"
+        return self._group
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +46,12 @@ def told(**stage: int) -> Any:
 
 def showing(look: Callable[[], Any], wait: Callable[[], None] = lambda: None) -> Any:
     """A session that shows a stage, and whose listeners are waited for."""
+    return with_records(SimpleNamespace(getStageInfo=lambda _: look()), wait)
+
+
+def with_records(records: Any, wait: Callable[[], None], group: str | None = None) -> Any:
     bus = SimpleNamespace(listenerBus=lambda: SimpleNamespace(waitUntilEmpty=wait))
-    return SimpleNamespace(sparkContext=Context(look, SimpleNamespace(sc=lambda: bus)))
+    return SimpleNamespace(sparkContext=Context(records, SimpleNamespace(sc=lambda: bus), group))
 
 
 @pytest.mark.parametrize(
@@ -100,6 +109,67 @@ def test_a_stage_that_failed_is_told_at_once() -> None:
     assert len(looks) == 1
 
 
+class Jobs:
+    """Records of jobs, which listeners learn of late. Each job has the group, and its stages' attempts."""
+
+    def __init__(self) -> None:
+        self.told: dict[int, tuple[str | None, list[int | None]]] = {}
+        self.late: dict[int, tuple[str | None, list[int | None]]] = {}
+
+    def catch_up(self) -> None:
+        self.told.update(self.late)
+
+    def getJobIdsForGroup(self, group: str | None) -> list[int]:  # noqa: N802
+        return [job for job, (its, _) in self.told.items() if its == group]
+
+    def getJobInfo(self, job: int) -> Any:  # noqa: N802
+        return SimpleNamespace(stageIds=[10 * job + place for place in range(len(self.told[job][1]))])
+
+    def getStageInfo(self, stage: int) -> Any:  # noqa: N802
+        attempt = self.told[stage // 10][1][stage % 10]
+        return None if attempt is None else SimpleNamespace(stageId=stage, currentAttemptId=attempt)
+
+
+@pytest.mark.parametrize("group", ["run", None])
+@pytest.mark.parametrize(
+    ("jobs", "refused"),
+    [
+        ({}, False),  # the plan was optimised away
+        ({5: [0, 0], 6: [0, None, 0]}, False),
+        ({5: [0, 1]}, True),
+        ({5: [1, 0], 6: [0]}, True),  # a stage before the last one, by a job of its own
+    ],
+)
+def test_a_stage_that_ran_again_is_seen_of_any_job_since_the_watch_began(
+    group: str | None, jobs: dict[int, list[int | None]], refused: bool
+) -> None:
+    known = Jobs()
+    known.told = {3: (group, [1]), 4: ("another", [0])}
+    known.late = {job: (group, attempts) for job, attempts in jobs.items()} | {7: ("another", [2])}
+    watch = ShuffleWatch(with_records(known, known.catch_up, group))
+    if not refused:
+        return watch.refuse_another_attempt()
+    with pytest.raises(NotCommitted, match=r"Stage 5[01] had 2 attempts"):
+        watch.refuse_another_attempt()
+
+
+def test_listeners_that_stay_behind_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "_LONGEST_S", 0.0)
+
+    def wait() -> None:
+        raise Timeout
+
+    watch = ShuffleWatch(with_records(Jobs(), wait))
+    with pytest.raises(NotCommitted, match="not known whether a stage ran twice"):
+        watch.refuse_another_attempt()
+
+
+@pytest.mark.parametrize("told", ["true", "false", None])
+def test_spark_compares_shuffles_if_it_can_and_is_told_to(told: str | None) -> None:
+    session: Any = SimpleNamespace(conf=SimpleNamespace(get={COMPARES_SHUFFLES: told}.__getitem__))
+    assert compares_shuffles(session) is (has(Capability.COMPARES_SHUFFLES) and told == "true")
+
+
 def test_stages_that_the_ui_drops_are_known_all_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `spark.ui.retainedStages` may be set low; here it counts as low whatever it is."""
     monkeypatch.setattr(stages, "ENOUGH_STAGES", 10_000)
@@ -120,6 +190,11 @@ def test_stages_that_the_ui_drops_are_known_all_the_same(spark: SparkSession, mo
     (stage,) = info.stageIds
     until(lambda: records.getStageInfo(stage) is not None)
     prove_run(spark, [stage], [0, 1])
+    assert records.getJobIdsForGroup("kept") == [job]
+    assert records.getJobInfo(1 << 30) is None
+    found = records.getJobInfo(job)
+    assert found is not None
+    assert found.stageIds == [stage]
     until(
         lambda: records.getStageInfo(stage) == tracker.getStageInfo(stage),
         lambda: f"{records.getStageInfo(stage)} beside {tracker.getStageInfo(stage)}",
