@@ -77,6 +77,11 @@ class WritePlan:
                 f"topic= is {type(topic).__name__}. It must be a str, which counts for all rows. Where each row names "
                 "its topic, give the rows a column 'topic' or '__topic', and leave topic= out."
             )
+        if df.sparkSession.sparkContext._jsc is None:
+            raise InvalidInput(
+                "The sink was given a DataFrame of a Spark session that was stopped. Nothing is written. Make the "
+                "DataFrame again, in a session that runs. The sink itself can be used there."
+            )
         where = valid_topic(topic) if topic is not None else self._options.topic
         if where is not None:
             self.require_topic(where)

@@ -129,3 +129,12 @@ def test_the_runs_of_a_sink_are_those_of_its_batches(
         with sink.batch(number, None if in_a_query else Identity("query", run_id, "offsets")) as txn:
             txn.write(ROWS)
     assert begun == ["first", "first", "second"]
+
+
+def test_a_dataframe_of_a_session_that_was_stopped_is_refused(client: FakeClient) -> None:
+    """As in a notebook, after spark.stop() and a new session: there is no JVM's context to ask."""
+    old = ClassicDataFrame.__new__(ClassicDataFrame)
+    old._session = cast(Any, SimpleNamespace(sparkContext=SimpleNamespace(_jsc=None)))
+    plan = WritePlan(cast(Any, client), checked(SinkOptions(name="s", topic=TOPIC)))
+    with pytest.raises(InvalidInput, match="a Spark session that was stopped"):
+        plan.message(old, None)
