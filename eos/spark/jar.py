@@ -10,9 +10,9 @@ import atexit
 import os
 import re
 import shlex
+import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -69,9 +69,18 @@ def _resource() -> Traversable:
 
 @cache
 def _copied() -> Path:
-    kept = ExitStack()
-    atexit.register(kept.close)
-    return kept.enter_context(resources.as_file(_resource()))
+    with tempfile.NamedTemporaryFile(suffix=NAME, delete=False) as copy:
+        copy.write(_resource().read_bytes())
+    path = Path(copy.name)
+    remove = partial(path.unlink, missing_ok=True)
+    atexit.register(remove)
+
+    def leave_to_parent() -> None:
+        atexit.unregister(remove)
+        _copied.cache_clear()
+
+    os.register_at_fork(after_in_child=leave_to_parent)
+    return path
 
 
 def settings_before(builder: Any, jvm_runs: bool) -> dict[str, str]:

@@ -47,6 +47,29 @@ def jvm_of_our_own() -> Any:
         return _own.jvm
 
 
+def _forget_after_fork() -> None:
+    """Leave the JVM to the parent, in a forked child: it ends with the parent, and the child gets one of its own.
+
+    Two processes on one connection would get each other's answers.
+    """
+    global _own, _own_lock
+    _own_lock = threading.Lock()
+    if _own is None:
+        return
+    atexit.unregister(end_jvm)
+    process, client = _own.java_process, _own._gateway_client
+    process.stdin.close()  # else the JVM would not see that its parent's end is closed
+    process.returncode = 0  # a process of the parent's: neither waited for nor killed here
+    client.is_connected = False  # objects that are dropped here stay known to the JVM
+    for connection in client.deque:
+        connection.stream.close()
+        connection.socket.close()  # this copy alone. Its own `close` shuts the parent's too
+    _own = None
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)
+
+
 def _launch() -> Any:
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
     from pyspark.find_spark_home import _find_spark_home

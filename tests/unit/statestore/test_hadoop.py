@@ -56,6 +56,35 @@ def test_the_jar_in_a_zip_of_modules_is_copied_for_as_long_as_the_process_lives(
     assert list(tmp_path.iterdir()) == [modules]
 
 
+# A child that ends as gunicorn's and Airflow's do, by sys.exit, before its parent does.
+_FORKED = """
+import os, sys
+child = os.fork()
+if child == 0:
+    CHILD
+    sys.exit()
+os.waitpid(child, 0)
+"""
+
+
+def test_a_forked_child_leaves_the_copy_to_its_parent(tmp_path: Path) -> None:
+    modules = tmp_path / "eos.zip"
+    with zipfile.ZipFile(modules, "w") as written:
+        written.writestr(f"statestore/jars/{NAME}", "classes")
+    child = _FORKED.replace("CHILD", "print(jar_path(), jar_path().read_text(), flush=True)")
+    done = subprocess.run(
+        [sys.executable, "-c", f"{_IN_A_ZIP}sys.stdout.flush(){child}print(jar_path().read_text())", modules],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"TMPDIR": str(tmp_path)},
+    )
+    (parents, *contents), (childs, *of_child), last = (line.split() for line in done.stdout.splitlines())
+    assert [contents, of_child, last] == [["classes"]] * 3
+    assert parents != childs
+    assert list(tmp_path.iterdir()) == [modules]
+
+
 def test_a_zip_without_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     modules = tmp_path / "eos.zip"
     with zipfile.ZipFile(modules, "w") as written:
@@ -148,6 +177,54 @@ def test_a_jvm_that_has_died_is_named_and_replaced(tmp_path: Path, monkeypatch: 
     died.wait()
     assert Hadoop.of(own_jvm=True).read(f"file://{tmp_path}/x") == b"x"
     end_jvm(own_jvm._own, own_jvm._own.java_process)
+
+
+_READ_BY_A_PARENT = """
+import sys
+from statestore.hadoop import own_jvm
+from statestore.hadoop.file_systems import Hadoop
+file, ours = sys.argv[1], Hadoop.of(own_jvm=True)
+print(own_jvm._own.java_process.pid, ours.read(file), flush=True)
+"""
+_READ_BY_A_CHILD = {
+    "it reads nothing": "pass",
+    "it reads": "print(Hadoop.of(own_jvm=True).read(file), own_jvm._own.java_process.pid, flush=True)",
+    "it drops what its parent uses": "del ours",
+    "it reads by what its parent uses": """
+    try:
+        ours.read(file)
+    except Exception as error:
+        print(type(error).__name__, flush=True)
+""",
+}
+
+
+@pytest.mark.jvm  # needs the jar
+@pytest.mark.parametrize(
+    ("child", "says"),
+    [
+        ("it reads nothing", ""),
+        ("it reads", "b'x'"),
+        ("it drops what its parent uses", ""),
+        ("it reads by what its parent uses", "Unavailable"),
+    ],
+)
+def test_a_forked_child_leaves_the_jvm_to_its_parent(child: str, says: str, tmp_path: Path) -> None:
+    """It waited for the JVM at its end and killed it after 20 s, and asked by the connection of its parent."""
+    (tmp_path / "x").write_text("x")
+    forked = _FORKED.replace("CHILD", _READ_BY_A_CHILD[child])
+    done = subprocess.run(
+        [sys.executable, "-c", f"{_READ_BY_A_PARENT}{forked}print(ours.read(file))", f"file://{tmp_path}/x"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    (pid, first), *of_child, (last,) = (line.split() for line in done.stdout.splitlines())
+    assert (first, last, [line[0] for line in of_child]) == ("b'x'", "b'x'", [says] if says else []), done.stderr
+    assert pid not in [word for line in of_child for word in line]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not Path(f"/proc/{pid}").exists()
 
 
 @pytest.mark.jvm  # needs the jar
