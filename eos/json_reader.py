@@ -15,8 +15,8 @@ def read_json(text: str | bytes, each_object: Callable[[list[tuple[str, Any]]], 
         each_object: makes a value of the members of each object. Default: a dict.
 
     Raises:
-        ValueError: it is not JSON, is nested deeper than Python's stack, or has a number that no float holds, such as
-            NaN or 1e999, of which a reader that expects a whole number could make none.
+        ValueError: it is not JSON, is nested deeper than Python's stack, or has a number that no float holds. NaN and
+            1e999 are such numbers: a reader that expects a whole number would fail at them with another error.
     """
     try:
         return json.loads(text, parse_constant=_refused, parse_float=_finite, object_pairs_hook=each_object)

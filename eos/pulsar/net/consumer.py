@@ -241,8 +241,9 @@ def _dismiss(line: ConsumerSession, connection: Connection) -> None:
 class _Listener:
     """Passes on what one connection tells about one line.
 
-    A connection that ends tells so by its own thread. A question that ended with it may have told the subscriber
-    before, which then has joined again: as lost it would drop that line, and leave its consumer at the broker.
+    A connection that ends tells so by its own thread. A question that failed with it may have told the subscriber
+    before, and the subscriber may have joined again. If it took the news for that of the new line, it would join a
+    third time, and the broker would keep the consumer of the line between.
     """
 
     def __init__(self, subscriber: Subscriber[L]) -> None:

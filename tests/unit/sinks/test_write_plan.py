@@ -132,7 +132,7 @@ def test_the_runs_of_a_sink_are_those_of_its_batches(
 
 
 def test_a_dataframe_of_a_session_that_was_stopped_is_refused(client: FakeClient) -> None:
-    """As in a notebook, after spark.stop() and a new session: there is no JVM's context to ask."""
+    """As in a notebook, after spark.stop() and a new session: the old one's context has left the JVM."""
     old = ClassicDataFrame.__new__(ClassicDataFrame)
     old._session = cast(Any, SimpleNamespace(sparkContext=SimpleNamespace(_jsc=None)))
     plan = WritePlan(cast(Any, client), checked(SinkOptions(name="s", topic=TOPIC)))
